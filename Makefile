@@ -182,8 +182,8 @@ bench-quick: $(BUILD)/hanji ; sh bench/quick.sh
 # ---- machine --------------------------------------------------------------------------------------------------------
 
 deps: ; sh deploy/deps.sh run build test
-demo: ; sh deploy/demo.sh start
-demo-stop: ; sh deploy/demo.sh stop
+demo: ; deploy/demo.sh start
+demo-stop: ; deploy/demo.sh stop
 
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 install: $(BUILD)/hanji

@@ -27,7 +27,7 @@ for source in tests/fuzz/fuzz_*.c; do
     # shellcheck disable=SC2086 # $dict is empty or one word
     if "$dir/fuzz_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 $dict \
         -artifact_prefix="$scratch/crashes/$name-" "$scratch/$name" "$corpus" >"$log" 2>&1; then
-        echo "fuzz $name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") runs, $(ls "$corpus" | wc -l) in the corpus, ok"
+        echo "fuzz $name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") runs, $(find "$corpus" -type f | wc -l) in the corpus, ok"
     else
         tail -n 60 "$log"
         echo "fuzz $name: FAILED (log: $log)" >&2
