@@ -20,7 +20,7 @@ LC_ALL=C
 export PATH LC_ALL
 umask 022
 
-# ---- what was asked ----------------------------------------------------------------------------------------------------
+# ---- what was asked ----
 
 verb='' port='' tls_port='' data=''
 while [ $# -gt 0 ]; do
@@ -59,7 +59,9 @@ open_data() { # makes DIR (start) or finds it, and takes its lock until the end 
     [ -d "$data" ] || { [ "$verb" = stop ] && exit 0; echo "no demo in $data"; exit 1; }
     data=$(cd "$data" && pwd -P) || die "cannot enter the data folder"
     case $data in
-    *[[:space:]]* | *[\'\"\\\;{}\$\#\`\|\&*?[\]]*) die "$data: this name would need quoting in nginx's configuration; choose another --data" ;;
+    *[[:space:]]* | *[\'\"\\\;{}\$\#\`\|\&*?[\]]*)
+        die "$data: this name would need quoting in nginx's configuration; choose another --data"
+        ;;
     esac
     [ "$data" != / ] || die "/ is not for this"
     [ -O "$data" ] || die "$data belongs to someone else"
@@ -72,15 +74,19 @@ open_data() { # makes DIR (start) or finds it, and takes its lock until the end 
 
 remembered() { sed -n "s|^$1='[a-z]*://127.0.0.1:\([0-9]*\)'\$|\1|p" "$env_file" 2>/dev/null; }
 
-# ---- processes ---------------------------------------------------------------------------------------------------------
-# A process is ours by what it is, never by a number in a file: hanji by its arguments, nginx's master by its title, nginx's
-# workers by the folder they were started in (their title says nothing).
+# ---- processes ----
+# A process is ours by what it is, never by a number in a file: hanji by its arguments, nginx's master by its
+# title, nginx's workers by the folder they were started in (their title says nothing).
 
 hanji_pids() { # the supervisor first, then any worker
     grep -lsaF -e "$conf" /proc/[0-9]*/cmdline | while read -r file; do
         { tr '\0' '\n' <"$file"; } 2>/dev/null | awk -v conf="$conf" '
             { line[NR] = $0 }
-            END { for (i = 2; i < NR; i++) if (line[i] == "-c" && line[i + 1] == conf && line[i + 2] == "serve") exit 0; exit 1 }' || continue
+            END {
+                for (i = 2; i < NR; i++)
+                    if (line[i] == "-c" && line[i + 1] == conf && line[i + 2] == "serve") exit 0
+                exit 1
+            }' || continue
         pid=${file#/proc/}
         echo "${pid%/cmdline}"
     done
@@ -137,7 +143,7 @@ stop_hanji() { # the drain may take as long as drain_timeout (30 s)
     await_none 5 hanji_pids
 }
 
-# ---- start -------------------------------------------------------------------------------------------------------------
+# ---- start ----
 
 started=''
 fail() { # what this start has brought up goes down again
@@ -173,7 +179,8 @@ listening() { # is something bound to this TCP port on loopback or on every addr
 reachable() { # can nginx's workers get to DIR?
     [ -n "$worker_user" ] || return 0
     setpriv --reuid "$worker_user" --regid "$worker_user" --clear-groups test -x "$data" ||
-        die "nginx's workers ($worker_user) cannot reach $data: a folder above it is closed to them; choose another --data"
+        die "nginx's workers ($worker_user) cannot reach $data: a folder above it is closed to them;" \
+            "choose another --data"
 }
 
 lay_out() {
@@ -198,9 +205,10 @@ END
 
 write_nginx() { # the files of nginx-conf/ as they are, but for the socket, and a server around them
     local from=$top/nginx-conf hard files connections tls_listen
-    sed "s|unix:/run/hanji/hanji.sock|unix:$socket|" "$from/hanji-upstream.conf" >"$nginx_dir/conf.d/hanji-upstream.conf" ||
+    sed "s|unix:/run/hanji/hanji.sock|unix:$socket|" "$from/hanji-upstream.conf" \
+        >"$nginx_dir/conf.d/hanji-upstream.conf" || fail "cannot write nginx's files"
+    cp "$from/hanji-params.conf" "$from/hanji-locations.conf" "$nginx_dir/snippets/" ||
         fail "cannot write nginx's files"
-    cp "$from/hanji-params.conf" "$from/hanji-locations.conf" "$nginx_dir/snippets/" || fail "cannot write nginx's files"
     hard=$(ulimit -H -n)
     files=16384
     [ "$hard" = unlimited ] || [ "$hard" -ge $files ] || files=$hard
@@ -298,7 +306,8 @@ END
 make_token() { # once; again only if the one that is kept is not known any more (the database was replaced)
     token_works && return
     "$bin" -c "$conf" token revoke demo >/dev/null 2>&1
-    (umask 077 && "$bin" -c "$conf" token new --name demo --read / --write / >"$data/token.new") || fail "cannot make a token"
+    (umask 077 && "$bin" -c "$conf" token new --name demo --read / --write / >"$data/token.new") ||
+        fail "cannot make a token"
     mv "$data/token.new" "$data/token"
     token_works || fail "the token does not work"
 }
@@ -337,7 +346,8 @@ start() {
     lay_out
     [ -n "$(master_pid)" ] || { # before anything is started, the common mistake
         for p in "$port" "$tls_port"; do
-            [ -n "$(nginx_pids)" ] || ! listening "$p" || die "port $p is in use by another program; choose with --port and --tls-port"
+            [ -n "$(nginx_pids)" ] || ! listening "$p" ||
+                die "port $p is in use by another program; choose with --port and --tls-port"
         done
     }
     [ -n "$(supervisor_pid)" ] || start_hanji
@@ -357,7 +367,7 @@ hanji is up.
   files  $data (demo.env, hanji.conf, log/)
 
 Store a document, read it, list what is there:
-  curl -i -X PUT -H 'Authorization: Bearer $token' -H 'Content-Type: text/plain' --data-binary 'hello, paper' $url/docs/notes/hello
+  curl -i -X PUT -H 'Authorization: Bearer $token' -H 'Content-Type: text/plain' -d 'hello, paper' $url/docs/notes/hello
   curl -i -H 'Authorization: Bearer $token' $url/docs/notes/hello
   curl -H 'Authorization: Bearer $token' '$url/docs/notes/?limit=10'
 END

@@ -18,10 +18,13 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 
 
 # The example as this nginx and this machine can read it.
 site() {
-    sed -e "s|/etc/ssl/certs/ssl-cert-snakeoil.pem|$dir/cert.pem|" -e "s|/etc/ssl/private/ssl-cert-snakeoil.key|$dir/key.pem|" \
+    sed -e "s|/etc/ssl/certs/ssl-cert-snakeoil.pem|$dir/cert.pem|" \
+        -e "s|/etc/ssl/private/ssl-cert-snakeoil.key|$dir/key.pem|" \
         -e 's/\(listen .*\)\b80;/\110080;/' -e 's/\(listen .*\)\b443 /\110443 /' nginx-conf/example-site.conf |
         if [ -s /proc/net/if_inet6 ]; then cat; else grep -v 'listen \[::\]'; fi |
-        if sh deploy/nginx-version.sh 1.25.1; then sed 's/\(listen 10443 ssl\) http2;/\1; http2 on;/; s/ ssl http2;/ ssl;/'; else cat; fi
+        if sh deploy/nginx-version.sh 1.25.1; then
+            sed 's/\(listen 10443 ssl\) http2;/\1; http2 on;/; s/ ssl http2;/ ssl;/'
+        else cat; fi
 }
 
 try() { # try NAME: the http {} part on stdin

@@ -1,0 +1,193 @@
+#!/bin/bash
+# install.sh [--mount /PATH] [--nginx-group GROUP]     puts hanji on this machine behind the nginx that is there
+# install.sh --uninstall                               takes it off again; keeps the data, /etc/hanji and the user
+# install.sh --purge                                   … and removes those too
+#
+# Needs root and Debian; safe to run again (that is also how to upgrade). It makes the system user hanji,
+# /var/lib/hanji, /etc/hanji/hanji.conf (kept if it is there), the program and its man pages in /usr/local, systemd
+# units, and three nginx files: conf.d/hanji-upstream.conf, snippets/hanji-params.conf, snippets/hanji-locations.conf.
+# Files that you changed are kept, the new version beside them as FILE.new. If `nginx -t` objects, nginx's files are put
+# back as they were.
+#   --mount         mount below this path of the site instead of at its root
+#   --nginx-group   the group nginx's workers run in (default: what nginx says, else www-data)
+set -eu
+
+die() { echo "install.sh: $*" >&2; exit 1; }
+usage() { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+say() { echo "  $*"; }
+
+action=install mount='' group=''
+while [ $# -gt 0 ]; do
+    case $1 in
+    --mount) [ $# -ge 2 ] || usage; mount=${2%/}; shift 2 ;;
+    --nginx-group) [ $# -ge 2 ] || usage; group=$2; shift 2 ;;
+    --uninstall | --purge) action=${1#--}; shift ;;
+    *) usage ;;
+    esac
+done
+if [ -n "$mount" ] && ! [[ $mount =~ ^(/[A-Za-z0-9._~-]+)+$ ]]; then
+    die "--mount: a path such as /h, of letters, digits and . _ ~ -"
+fi
+[ "$(id -u)" = 0 ] || die "this needs root (sudo $0)"
+
+cd "$(dirname "$0")/.."
+PATH=$PATH:/usr/sbin:/sbin
+umask 022
+prefix=/usr/local units=/etc/systemd/system nginx=/etc/nginx
+share=$prefix/share/hanji
+# What was put into /etc/nginx the last time, to tell whether somebody changed it since.
+placed=$share/placed
+nginx_files='conf.d/hanji-upstream.conf snippets/hanji-params.conf snippets/hanji-locations.conf'
+
+with_systemd() { [ -d /run/systemd/system ]; }
+nginx_ok() { nginx -t >/dev/null 2>"$work/nginx-t"; }
+nginx_reload() {
+    if with_systemd; then
+        systemctl is-active -q nginx && systemctl reload nginx && say "nginx reloaded"
+    elif [ -s /run/nginx.pid ] && kill -0 "$(cat /run/nginx.pid)" 2>/dev/null; then
+        nginx -s reload && say "nginx reloaded"
+    fi || true
+}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# ---- nginx's files: all of them or none ----
+
+save_nginx() {
+    for file in $nginx_files; do
+        mkdir -p "$work/was/${file%/*}"
+        [ ! -f "$nginx/$file" ] || cp -p "$nginx/$file" "$work/was/$file"
+    done
+}
+restore_nginx() {
+    for file in $nginx_files; do
+        if [ -f "$work/was/$file" ]; then cp -p "$work/was/$file" "$nginx/$file"; else rm -f "$nginx/$file"; fi
+    done
+}
+
+render_nginx() { # nginx-conf/ for this mount, into $work/new
+    mkdir -p "$work/new/conf.d" "$work/new/snippets"
+    cp nginx-conf/hanji-upstream.conf "$work/new/conf.d/"
+    sed "s|^fastcgi_param SCRIPT_NAME .*|fastcgi_param SCRIPT_NAME \"$mount\" if_not_empty;|" \
+        nginx-conf/hanji-params.conf >"$work/new/snippets/hanji-params.conf"
+    sed "s|^\(location [= ]*\)/|\1$mount/|" nginx-conf/hanji-locations.conf >"$work/new/snippets/hanji-locations.conf"
+}
+
+put_nginx() {
+    local changed='' file
+    nginx_ok || { cat "$work/nginx-t" >&2; die "nginx's configuration is already broken; mend it first (nginx -t)"; }
+    save_nginx
+    render_nginx
+    mkdir -p "$nginx/conf.d" "$nginx/snippets" "$placed/conf.d" "$placed/snippets"
+    for file in $nginx_files; do
+        cmp -s "$work/new/$file" "$nginx/$file" && { rm -f "$nginx/$file.new"; continue; }
+        if [ -f "$nginx/$file" ] && ! cmp -s "$nginx/$file" "$placed/$file"; then
+            cp "$work/new/$file" "$nginx/$file.new"
+            say "$nginx/$file was changed here and is kept; the new version is $file.new"
+            continue
+        fi
+        cp "$work/new/$file" "$nginx/$file"
+        changed=1
+    done
+    if ! nginx_ok; then
+        restore_nginx
+        cat "$work/nginx-t" >&2
+        die "nginx does not accept the new files; its configuration is as it was"
+    fi
+    for file in $nginx_files; do cp "$work/new/$file" "$placed/$file"; done
+    [ -z "$changed" ] || nginx_reload
+}
+
+drop_nginx() {
+    [ -d "$nginx" ] || return 0
+    save_nginx
+    for file in $nginx_files; do rm -f "$nginx/$file" "$nginx/$file.new"; done
+    if command -v nginx >/dev/null && ! nginx_ok; then
+        restore_nginx
+        cat "$work/nginx-t" >&2
+        die "nginx still uses hanji's files (see above): take those lines out first; nothing was removed"
+    fi
+    nginx_reload
+}
+
+# ---- install ----
+
+nginx_group() { # the group of `user NAME [GROUP];`, whose default is a group of that name
+    nginx -T 2>/dev/null | awk '$1 == "user" { sub(/;.*/, ""); print $3 != "" ? $3 : $2; found = 1; exit }
+        END { if (!found) print "www-data" }'
+}
+
+install_hanji() {
+    sh deploy/deps.sh run build
+    echo "building"
+    make -s -j"$(nproc)" BUILD=build all
+    echo "installing"
+    group=${group:-$(nginx_group)}
+    getent group "$group" >/dev/null || die "there is no group $group; name nginx's with --nginx-group"
+
+    getent passwd hanji >/dev/null || useradd --system --user-group --home-dir /var/lib/hanji --no-create-home \
+        --shell /usr/sbin/nologin --comment 'hanji' hanji
+    install -d -o hanji -g hanji -m 750 /var/lib/hanji
+    install -d -m 755 /etc/hanji
+    [ -f /etc/hanji/hanji.conf ] || install -m 644 deploy/hanji.conf /etc/hanji/hanji.conf
+    say "configuration /etc/hanji/hanji.conf, data /var/lib/hanji"
+
+    make -s BUILD=build install PREFIX="$prefix" UNITDIR="$units" >/dev/null
+    sed "s|^SocketGroup=.*|SocketGroup=$group|" deploy/systemd/hanji.socket >"$units/hanji.socket"
+    runuser -u hanji -- "$prefix/bin/hanji" -c /etc/hanji/hanji.conf conf >/dev/null ||
+        die "the configuration is refused (see above)"
+    put_nginx
+
+    if with_systemd; then
+        systemctl daemon-reload
+        systemctl enable -q hanji.socket hanji.service
+        systemctl start hanji.socket
+        systemctl restart hanji.service
+        say "hanji.socket and hanji.service run"
+    else
+        cat <<END
+There is no systemd here. To start hanji by hand, as root (the socket gets its folder's group, so that nginx may use it):
+  install -d -o hanji -g $group -m 2750 /run/hanji
+  setpriv --reuid hanji --regid hanji --init-groups $prefix/bin/hanji -c /etc/hanji/hanji.conf serve
+END
+    fi
+    cat <<END
+Done. In the server {} that shall have hanji${mount:+ below $mount}, put
+  include snippets/hanji-locations.conf;
+then \`nginx -t && nginx -s reload\`, and see http://YOUR.NAME$mount/health. A first token:
+  runuser -u hanji -- $prefix/bin/hanji -c /etc/hanji/hanji.conf token new --name admin --read / --write /
+END
+}
+
+# ---- uninstall ----
+
+uninstall_hanji() {
+    drop_nginx
+    if with_systemd; then systemctl disable -q --now hanji.service hanji.socket 2>/dev/null || true; fi
+    for exe in /proc/[0-9]*/exe; do
+        case $(readlink "$exe" 2>/dev/null) in
+        "$prefix/bin/hanji" | "$prefix/bin/hanji (deleted)")
+            restore_nginx
+            exe=${exe%/exe}
+            die "hanji still runs (pid ${exe#/proc/}): end it first; nothing was removed"
+            ;;
+        esac
+    done
+    rm -f "$units/hanji.service" "$units/hanji.socket"
+    if with_systemd; then systemctl daemon-reload; fi
+    rm -f "$prefix/bin/hanji"
+    for page in docs/man/*.[1-9]; do rm -f "$prefix/share/man/man${page##*.}/${page##*/}"; done
+    rm -rf "$share" "$prefix/share/doc/hanji"
+    if [ "$action" = uninstall ]; then
+        say "removed; /var/lib/hanji, /etc/hanji and the user hanji are kept (--purge removes them)"
+        return
+    fi
+    rm -rf /var/lib/hanji /etc/hanji /run/hanji
+    if getent passwd hanji >/dev/null; then userdel hanji; fi
+    say "removed, with all data"
+}
+
+case $action in
+install) install_hanji ;;
+*) uninstall_hanji ;;
+esac
