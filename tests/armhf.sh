@@ -1,0 +1,27 @@
+#!/bin/sh
+# armhf.sh: `make check-armhf`. Builds the unit tests for 32-bit ARM (Raspberry Pi OS, armhf) with Debian's cross compiler
+# and libraries of that architecture, and runs them under qemu-user. Installs what it needs, so it is only run when asked.
+set -eu
+
+cd "$(dirname "$0")/.."
+sh deploy/deps.sh build
+packages='gcc-arm-linux-gnueabihf qemu-user libc6-dev:armhf libfcgi-dev:armhf libsqlite3-dev:armhf libsodium-dev:armhf'
+packages="$packages libinih-dev:armhf check:armhf"
+missing=''
+for package in $packages; do
+    # shellcheck disable=SC2016 # dpkg's own variable
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing="$missing $package"
+done
+if [ -n "$missing" ]; then
+    echo "packages to install:$missing"
+    sudo=''
+    [ "$(id -u)" = 0 ] || sudo=sudo
+    $sudo dpkg --add-architecture armhf
+    $sudo apt-get -qq update
+    # shellcheck disable=SC2086 # a list of words
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Dpkg::Use-Pty=0 install --no-install-recommends $missing >/dev/null
+fi
+
+triple=arm-linux-gnueabihf
+exec "${MAKE:-make}" -j"$(nproc)" BUILD=build/armhf CC=$triple-gcc AR=$triple-ar RUNNER=qemu-arm UNIT_TIMEOUT=600 \
+    PKG_CONFIG="env PKG_CONFIG_LIBDIR=/usr/lib/$triple/pkgconfig:/usr/share/pkgconfig pkg-config" check
