@@ -277,8 +277,6 @@ static void receive(struct run *run, struct conn *conn)
     if (outcome == MORE)
         return;
     finish(run, conn, outcome, now);
-    if (run->interval_ns == 0)
-        dispatch(run, now);
 }
 
 /* Once a second: requests that got no answer in time. */

@@ -56,10 +56,13 @@ class Bench:
         options = {"c": 64, "d": self.seconds, "w": WARM_S, "l": side, **options}
         pids = {"nginx": self.rig.nginx_worker(), **({"hanji": hanji.worker()} if hanji else {})}
         before = {name: cpu_seconds(pid) for name, pid in pids.items()}
+        start, busy, stolen = time.monotonic(), *rigs.machine_seconds()
         result = run_load("load", ["127.0.0.1", port], requests, token=hanji.token if hanji else None, **options)
-        answered = max(1, result["answered"])
-        cpu = {name: (cpu_seconds(pid) - before[name]) * 1e6 / answered for name, pid in pids.items()}
-        return self.take(bar, side, result, cpu_us=cpu)
+        took, busy_after, stolen_after = time.monotonic() - start, *rigs.machine_seconds()
+        used = {name: cpu_seconds(pid) - before[name] for name, pid in pids.items()}
+        own = sum(used.values()) + result["cpu_us_per_request"] * result["issued"] / 1e6
+        return self.take(bar, side, result, cpu_us={name: s * 1e6 / max(1, result["answered"]) for name, s in used.items()},
+                         others=max(0, busy_after - busy - own) / took, stolen=(stolen_after - stolen) / took)
 
     def rates(self, bar, side):
         return [s["load"]["rate"] for s in self.samples if s["bar"] == bar and s["side"] == side]
@@ -351,6 +354,15 @@ def facts():
     }
 
 
+def disturbance(samples):
+    """What else used the machine while it was measured, in CPUs."""
+    told = []
+    for name, words in (("others", "other processes"), ("stolen", "the hypervisor")):
+        values = [s[name] for s in samples if name in s] or [0]
+        told.append(f"{words} used {median(values):.2f} CPU (at most {max(values):.2f})")
+    return "while loads ran, " + ", ".join(told)
+
+
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
@@ -412,6 +424,7 @@ def main():
     told["checked"] = (f"{sum(s['load']['answered'] for s in bench.samples if 'load' in s):,} answers for status and length, "
                        f"{compared:,} bodies byte by byte; wrong: {bench.wrong}; lines in nginx's error log: "
                        f"{len(bench.nginx_errors)}")
+    told["disturbed"] = disturbance(bench.samples)
     print("\n".join(f"{name}: {value}" for name, value in told.items()))
     print(bench.table.text())
     for line in bench.nginx_errors[:5]:
