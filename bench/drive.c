@@ -338,7 +338,7 @@ static void loop(struct run *run)
 static void prepare(struct run *run)
 {
     struct options *options = run->options;
-    size_t largest = 0;
+    size_t largest = 1;
 
     for (size_t i = 0; i < options->load.kinds_len; i++)
         if (options->load.kinds[i].bytes_len > largest)

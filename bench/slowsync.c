@@ -127,7 +127,7 @@ int fsync(int fd)
     return slow_sync(real_fsync, fd);
 }
 
-int fdatasync(int fd)
+int fdatasync(int fildes)
 {
-    return slow_sync(real_fdatasync, fd);
+    return slow_sync(real_fdatasync, fildes);
 }
