@@ -181,7 +181,7 @@ bench-quick: $(BUILD)/hanji ; sh bench/quick.sh
 
 # ---- machine --------------------------------------------------------------------------------------------------------
 
-deps: ; sh deploy/deps.sh run build test
+deps: ; sh deploy/deps.sh run build test bench
 demo: ; deploy/demo.sh start
 demo-stop: ; deploy/demo.sh stop
 

@@ -1,13 +1,13 @@
 #!/bin/sh
-# deps.sh [-n] GROUP…: installs the Debian packages of the groups run, build, test that are missing, and nothing else.
+# deps.sh [-n] GROUP…: installs the Debian packages of the groups run, build, test, bench that are missing, and nothing else.
 #   -n  only name them; the exit status is 1 if something is missing
 # Works on a minimal Debian (needs only dpkg and apt), without questions, as root or through sudo.
 set -eu
 
 run='nginx openssl curl sqlite3 ca-certificates util-linux libsqlite3-0 libsodium23 libinih1'
 build='make gcc libc6-dev pkgconf libfcgi-dev libsqlite3-dev libsodium-dev libinih-dev'
-test='check clang clang-tidy libclang-rt-dev cppcheck shellcheck mandoc python3 python3-pytest python3-requests'
-test="$test python3-h2 sqlite3 procps valgrind wrk"
+test='check clang clang-tidy libclang-rt-dev cppcheck shellcheck mandoc python3 python3-pytest python3-requests sqlite3'
+bench='valgrind python3 sqlite3 util-linux'
 
 usage() { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
 only_name=''
@@ -18,6 +18,7 @@ for word in "$@"; do
     run) wanted="$wanted $run" ;;
     build) wanted="$wanted $build" ;;
     test) wanted="$wanted $test" ;;
+    bench) wanted="$wanted $bench" ;;
     *) usage ;;
     esac
 done
