@@ -1,0 +1,98 @@
+"""Fixtures: a shared site (nginx + hanji), servers of one's own, and after every test the question: does it still live?
+"""
+import itertools
+import shutil
+
+import pytest
+
+import harness
+import shim
+
+NUMBERS = itertools.count(1)
+
+
+def pytest_configure():
+    if not harness.BINARY.exists():
+        pytest.exit("%s is missing: run `make` first" % harness.BINARY, 2)
+
+
+@pytest.fixture(scope="session")
+def base():
+    path = harness.make_base()
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture(scope="session")
+def certificate(base):
+    return harness.make_certificate(base)
+
+
+@pytest.fixture(scope="session")
+def site(base, certificate):
+    """The shared site.  Its body limit is below nginx's, so that hanji's own is met."""
+    site = harness.Site(base / "site", certificate, max_body="300k", public="pub/,open/")
+    site.start()
+    yield site
+    site.stop()
+
+
+@pytest.fixture
+def box():
+    """The path of a collection that no other test uses."""
+    return "/docs/t%d/" % next(NUMBERS)
+
+
+def stop_all(made):
+    """Stops each, whatever becomes of the others; then fails with the first fault."""
+    faults = []
+    for one in made:
+        try:
+            one.stop()
+        except AssertionError as fault:
+            faults.append(fault)
+    if faults:
+        raise faults[0]
+
+
+@pytest.fixture
+def make_hanji(base):
+    """Makes servers of one's own; they are stopped after the test."""
+    made = []
+
+    def make(start=True, **settings):
+        hanji = harness.Hanji(base / ("own%d" % next(NUMBERS)), **settings)
+        made.append(hanji)
+        if start:
+            hanji.start()
+            hanji.token = hanji.new_token("full", read=["/"], write=["/"])
+        return hanji
+    yield make
+    stop_all(made)
+
+
+@pytest.fixture
+def make_site(base, certificate):
+    """Makes sites of one's own; they are stopped after the test."""
+    made = []
+
+    def make(mount="", **settings):
+        site = harness.Site(base / ("own%d" % next(NUMBERS)), certificate, mount, **settings)
+        made.append(site)
+        return site.start()
+    yield make
+    stop_all(made)
+
+
+@pytest.fixture(scope="session")
+def slow(base):
+    """The library that makes syncs slow, or fail, or the disk full; see shim.py."""
+    return shim.Shim(base)
+
+
+@pytest.fixture(autouse=True)
+def still_alive():
+    """After each test every running server has the worker it had before, answers, and has logged no error."""
+    yield
+    for hanji in list(harness.Hanji.running):
+        hanji.judge()
