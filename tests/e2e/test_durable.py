@@ -1,0 +1,379 @@
+"""What was acknowledged is there after kill −9; what was not is wholly there or wholly absent."""
+import os
+import random
+import sqlite3
+import statistics
+import threading
+import time
+
+import pytest
+
+import fastcgi
+import harness
+from test_documents import noise
+
+CYCLES = int(os.environ.get("HANJI_KILL_CYCLES") or 50)
+
+
+class Writer(threading.Thread):
+    """Writes without pause, over a connection of its own that is opened again after each crash.
+
+    Every acknowledged change goes to a file elsewhere before the next one is sent: `key seq` for a put, `key -` for a
+    delete.  Bodies begin with the key and a number, so that any mix of two would show."""
+
+    def __init__(self, hanji, number, journal):
+        super().__init__(daemon=True)
+        self.hanji, self.number, self.journal = hanji, number, journal
+        self.stopped = threading.Event()
+        self.fault = None
+        self.acknowledged = 0
+        self.rng = random.Random(number)
+
+    @staticmethod
+    def body(key, count):
+        head = b"%s %d " % (key.encode(), count)
+        return head + noise(count * 37 % 3000, head)
+
+    def run(self):
+        client, count = None, 0
+        try:
+            with open(self.journal, "a", buffering=1) as journal:
+                while not self.stopped.is_set():
+                    count += 1
+                    kind = self.rng.random()
+                    key = "w%d/%d" % (self.number, count) if kind < 0.6 else "w%d/hot" % self.number
+                    try:
+                        if client is None:
+                            client = self.hanji.client(10)
+                        if kind > 0.9:
+                            answer = client.ask("DELETE", "/docs/" + key, self.hanji.token)
+                            assert answer.status in (204, 404), answer
+                            # after a lost answer the delete may find nothing: gone is gone
+                            journal.write("%s - %d\n" % (key, count))
+                        else:
+                            answer = client.ask("PUT", "/docs/" + key, self.hanji.token, body=self.body(key, count))
+                            assert answer.status in (201, 204), answer
+                            journal.write("%s %s %d\n" % (key, answer.header("etag").strip('"'), count))
+                        self.acknowledged += 1
+                    except (fastcgi.Closed, OSError):
+                        if client is not None:
+                            client.close()
+                        client = None
+        except BaseException as error:      # noqa: a thread's failure is told by the test
+            self.fault = error
+        finally:
+            if client is not None:
+                client.close()
+
+
+def check_store(hanji, journals):
+    """Every acknowledged change is in the file, or a later one of the same writer is."""
+    link = hanji.sqlite()
+    rows = {key: (seq, bytes(body)) for key, seq, body in link.execute("SELECT key, seq, body FROM doc")}
+    changes = link.execute("SELECT seq, key, op FROM change ORDER BY seq").fetchall()
+    count, = link.execute("SELECT value FROM meta WHERE name = 'documents'").fetchone()
+    assert link.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    link.close()
+    assert int(count) == len(rows)
+    for key, (seq, body) in rows.items():
+        number = int(body.split(b" ", 2)[1])
+        assert body == Writer.body(key, number), "%s is not what anybody wrote" % key
+    total = 0
+    for journal in journals:
+        last = {}
+        for line in open(journal):
+            key, seq, number = line.split()
+            last[key] = (seq, int(number))
+            total += 1
+        for key, (seq, number) in last.items():
+            if seq == "-":
+                # deleted; there again only by a later write that was not acknowledged
+                assert key not in rows or int(rows[key][1].split(b" ", 2)[1]) > number, key
+            elif key not in rows:
+                assert key.endswith("/hot"), "%s was acknowledged as %s and is lost" % (key, seq)
+            else:
+                have = int(rows[key][1].split(b" ", 2)[1])
+                assert have == number and rows[key][0] == int(seq) or have > number and rows[key][0] > int(seq), key
+    seqs = [seq for seq, _, _ in changes]
+    assert seqs == sorted(set(seqs)), "strictly rising"
+    newest = {key: (seq, op) for seq, key, op in changes}
+    for key, (seq, _) in rows.items():
+        assert newest[key] == (seq, "put"), key
+    return total
+
+
+def back_in(hanji, old):
+    """Seconds until a request is answered, counted from before the kill."""
+    start = time.monotonic()
+    os.kill(old, 9)
+    while True:
+        try:
+            if fastcgi.ask(hanji.socket, "GET", "/health", timeout=10).status == 200:
+                return time.monotonic() - start
+        except (OSError, fastcgi.Closed):
+            time.sleep(0.0005)
+
+
+def test_kill_loop(make_hanji, base):
+    hanji = make_hanji(checkpoint_size="512k")
+    journals = [base / ("journal%d" % i) for i in range(4)]
+    writers = [Writer(hanji, i, journal) for i, journal in enumerate(journals)]
+    rng, delays, started = random.Random(1), [], time.monotonic()
+    for writer in writers:
+        writer.start()
+    for cycle in range(CYCLES):
+        time.sleep(rng.uniform(0.005, 0.25))
+        old = hanji.worker()
+        delays.append(back_in(hanji, old))
+        hanji.known_worker = None
+        assert not [writer.fault for writer in writers if writer.fault]
+        if cycle % 10 == 9:
+            check_store(hanji, journals)
+    for writer in writers:
+        writer.stopped.set()
+    for writer in writers:
+        writer.join(20)
+        assert not writer.is_alive() and writer.fault is None, writer.fault
+    total = check_store(hanji, journals)
+    # and it says so over HTTP too
+    for journal in journals:
+        for line in list(open(journal))[-20:]:
+            key, seq, number = line.split()
+            if not key.endswith("/hot") and seq != "-":
+                got = hanji.ask("GET", "/docs/" + key)
+                if got.status == 200:
+                    assert got.header("etag") == '"%s"' % seq and got.body == Writer.body(key, int(number))
+    assert total > CYCLES * 10, "there was load"
+    assert hanji.process.poll() is None, "the supervisor is the same"
+    print("%d kills in %.1f s, %d acknowledged, back in %.0f ms (median), %.0f ms (worst)" % (
+        CYCLES, time.monotonic() - started, total, statistics.median(delays) * 1000, max(delays) * 1000))
+    limit = 1.5 if harness.sanitized() else 0.1
+    assert statistics.median(delays) < limit
+    hanji.stop()
+    assert hanji.command("check").returncode == 0
+
+
+def test_a_killed_worker_is_back_at_once(make_hanji):
+    """Without load, one after another: each within a tenth of a second (median)."""
+    hanji = make_hanji()
+    hanji.ask("PUT", "/docs/k", body=b"x")
+    delays = []
+    for _ in range(9):
+        time.sleep(0.2)
+        delays.append(back_in(hanji, hanji.worker()))
+        assert hanji.ask("GET", "/docs/k").body == b"x"
+    hanji.known_worker = None
+    assert statistics.median(delays) < (1.5 if harness.sanitized() else 0.1), delays
+
+
+def test_kill_of_the_supervisor_takes_the_worker_along(make_hanji):
+    """No worker stays behind to hold the file; a new server starts on it at once."""
+    hanji = make_hanji()
+    put = hanji.ask("PUT", "/docs/k", body=b"x")
+    worker = hanji.worker()
+    hanji.process.kill()
+    hanji.process.wait()
+    harness.wait_for("the worker's end", lambda: not harness.alive(worker), 5)
+    hanji.stop(expect=None)
+    hanji.start()
+    assert hanji.ask("GET", "/docs/k").header("etag") == put.header("etag")
+
+
+def test_clean_stop_and_start_keep_everything(make_hanji):
+    hanji = make_hanji()
+    tags = {i: hanji.ask("PUT", "/docs/k%d" % i, body=b"%d" % i).header("etag") for i in range(50)}
+    hanji.ask("DELETE", "/docs/k7")
+    highest = hanji.status()["seq"]
+    hanji.stop()
+    hanji.start()
+    for i, tag in tags.items():
+        got = hanji.ask("GET", "/docs/k%d" % i)
+        assert (got.status, got.header("etag"),
+                got.body) == ((404, None, got.body) if i == 7 else (200, tag, b"%d" % i))
+    assert hanji.status()["documents"] == 49
+    again = hanji.ask("PUT", "/docs/k7", body=b"x")
+    assert int(again.header("etag").strip('"')) > highest, "a number is never given twice"
+
+
+def test_a_number_is_not_reused_after_the_newest_was_deleted(make_hanji):
+    hanji = make_hanji()
+    first = int(hanji.ask("PUT", "/docs/k", body=b"x").header("etag").strip('"'))
+    hanji.ask("DELETE", "/docs/k")
+    hanji.stop()
+    hanji.start()
+    assert int(hanji.ask("PUT", "/docs/k", body=b"x").header("etag").strip('"')) > first + 1
+
+
+# a sync that fails, a disk that is full
+
+@pytest.fixture
+def faulty(make_hanji, slow):
+    """A server whose syncs and disk the test rules; fine at the start."""
+    slow.set()
+    hanji = make_hanji(start=False)
+    hanji.env = slow.env()
+    hanji.start()
+    hanji.token = hanji.new_token("full", read=["/"], write=["/"])
+    yield hanji
+    slow.set()
+
+
+@pytest.mark.smoke
+def test_an_answer_comes_after_the_sync(faulty, slow):
+    slow.set(sync_ms=60)
+    for method, path, body in (("PUT", "/docs/k", b"x"), ("PUT", "/docs/k", b"y"), ("DELETE", "/docs/k", None)):
+        start = time.monotonic()
+        assert faulty.ask(method, path, body=body).status in (201, 204)
+        assert time.monotonic() - start >= 0.06
+    start = time.monotonic()
+    assert faulty.ask("GET", "/docs/k").status == 404
+    assert time.monotonic() - start < 0.04, "a read waits for no sync"
+
+
+def test_a_failed_sync_acknowledges_nothing(faulty, slow):
+    """The worker says so, leaves and is replaced; nobody was told of success."""
+    assert faulty.ask("PUT", "/docs/before", body=b"x").status == 201
+    faulty.expected = ["."]
+    faulty.known_worker = None
+    old = faulty.worker()
+    slow.set(sync_ms=20, failing_syncs=1)
+    outcomes = []
+
+    def write(i):
+        try:
+            outcomes.append((i, faulty.ask("PUT", "/docs/lost%d" % i, body=b"%d" % i, timeout=10).status))
+        except (fastcgi.Closed, OSError):
+            outcomes.append((i, None))
+    mark = faulty.mark()
+    threads = [threading.Thread(target=write, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert slow.failing_syncs() == 0, "the fault was met"
+    slow.set()
+    harness.wait_for("the old worker's end", lambda: not harness.alive(old), 5)
+    faulty.wait_healthy()
+    told = {i for i, status in outcomes if status in (201, 204)}
+    assert len(told) < 8, "those of the failed burst were not told of success"
+    for i in told:
+        assert faulty.ask("GET", "/docs/lost%d" % i).body == b"%d" % i
+    assert "level=error" in faulty.log_since(mark)
+    assert faulty.ask("GET", "/docs/before").body == b"x"
+    assert faulty.ask("PUT", "/docs/after", body=b"x").status == 201
+
+
+def test_a_full_disk_refuses_writes_and_serves_reads(faulty, slow):
+    body = noise(100000)
+    assert faulty.ask("PUT", "/docs/k", body=body).status == 201
+    faulty.expected = ["full|space|507|SQLITE_FULL"]
+    slow.set(full=True)
+    statuses = [faulty.ask("PUT", "/docs/k%d" % i, body=body).status for i in range(20)]
+    assert statuses[-1] == 507 and set(statuses) <= {201, 507}, statuses
+    answer = faulty.ask("PUT", "/docs/new", body=body)
+    assert answer.status == 507 and answer.header("content-type") == "application/problem+json"
+    for _ in range(20):
+        got = faulty.ask("GET", "/docs/k")
+        assert got.status == 200 and got.body == body
+    assert faulty.ask("GET", "/docs/new").status == 404
+    assert faulty.ask("GET", "/docs/?limit=5").status == 200
+    assert faulty.ask("GET", "/status").status == 200
+    slow.set()
+    assert faulty.ask("PUT", "/docs/new", body=body).status == 201, "writes go on by themselves"
+    for i, status in enumerate(statuses):
+        assert faulty.ask("GET", "/docs/k%d" % i).status == (200 if status == 201 else 404)
+    assert faulty.rows("PRAGMA integrity_check") == [("ok",)]
+
+
+def test_more_writes_than_the_queue_holds(make_hanji, slow):
+    """503 with Retry-After beyond it, for those only; reads go on."""
+    slow.set()
+    hanji = make_hanji(start=False, queue_operations=4, burst_operations=4)
+    hanji.env = slow.env()
+    hanji.start()
+    hanji.token = hanji.new_token("full", read=["/"], write=["/"])
+    slow.set(sync_ms=150)
+    try:
+        clients = [hanji.client(20) for _ in range(40)]
+        for i, client in enumerate(clients):
+            client.send(fastcgi.request("PUT", "/docs/k%d" % i, hanji.token, body=b"%d" % i))
+        start = time.monotonic()
+        assert hanji.ask("GET", "/docs/none").status == 404
+        assert time.monotonic() - start < 0.1
+        answers = [client.answer() for client in clients]
+        for client in clients:
+            client.close()
+    finally:
+        slow.set()
+    statuses = [answer.status for answer in answers]
+    assert set(statuses) == {201, 503} and statuses.count(503) >= 20, statuses
+    for i, answer in enumerate(answers):
+        if answer.status == 503:
+            assert int(answer.header("retry-after")) > 0
+            assert answer.header("content-type") == "application/problem+json"
+        assert hanji.ask("GET", "/docs/k%d" % i).status == (200 if answer.status == 201 else 404)
+    assert hanji.ask("PUT", "/docs/later", body=b"x").status == 201
+
+
+def test_many_bytes_waiting_fill_the_queue(make_hanji, slow):
+    slow.set()
+    hanji = make_hanji(start=False, queue_bytes="100k")
+    hanji.env = slow.env()
+    hanji.start()
+    hanji.token = hanji.new_token("full", read=["/"], write=["/"])
+    slow.set(sync_ms=150)
+    try:
+        clients = [hanji.client(20) for _ in range(20)]
+        for i, client in enumerate(clients):
+            client.send(fastcgi.request("PUT", "/docs/k%d" % i, hanji.token, body=noise(30000)))
+        statuses = [client.answer().status for client in clients]
+        for client in clients:
+            client.close()
+    finally:
+        slow.set()
+    assert set(statuses) == {201, 503} and statuses.count(503) >= 8, statuses
+
+
+def test_a_reader_that_stays_bounds_the_wal(make_hanji):
+    """Another program holds an old snapshot: the WAL grows to its limit and no further, writes get 503 and, when it
+    has left, go on."""
+    hanji = make_hanji(wal_limit="2m", checkpoint_size="256k")
+    body = noise(60000)
+    hanji.ask("PUT", "/docs/k", body=b"x")
+    link = hanji.sqlite()
+    link.execute("BEGIN")
+    assert link.execute("SELECT count(*) FROM doc").fetchone() == (1,)
+    statuses = []
+    for i in range(80):
+        answer = hanji.ask("PUT", "/docs/k%d" % (i % 3), body=body)
+        statuses.append(answer.status)
+    assert statuses[-1] == 503 and set(statuses) <= {201, 204, 503}, statuses
+    assert int(answer.header("retry-after")) > 0
+    wal = hanji.database.with_name("hanji.db-wal")
+    assert wal.stat().st_size < (4 << 20)
+    assert hanji.ask("GET", "/docs/k").body == b"x"
+    assert str(os.getpid()) in answer.body.decode() + hanji.log.read_text(), "the one who holds it is named"
+    link.execute("COMMIT")
+    link.close()
+    harness.wait_for("writes to go on", lambda: hanji.ask("PUT", "/docs/k", body=b"y").status == 204, 5, 0.05)
+    for i in range(100):
+        assert hanji.ask("PUT", "/docs/k%d" % (i % 3), body=body).status in (201, 204)
+    assert wal.stat().st_size < (4 << 20)
+
+
+def test_the_wal_stays_small_under_load(make_hanji):
+    hanji = make_hanji(checkpoint_size="256k")
+    body, wal = noise(50000), hanji.database.with_name("hanji.db-wal")
+    for i in range(200):
+        assert hanji.ask("PUT", "/docs/k%d" % (i % 10), body=body).status in (201, 204)
+        assert wal.stat().st_size < (2 << 20)
+
+
+def test_the_files_can_be_read_by_others_after_a_stop(make_hanji):
+    hanji = make_hanji()
+    hanji.ask("PUT", "/docs/k", body=b"x")
+    hanji.stop()
+    assert hanji.rows("SELECT key FROM doc") == [("k",)]
+    link = sqlite3.connect("file:%s?mode=ro" % hanji.database, uri=True)
+    assert link.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    link.close()
