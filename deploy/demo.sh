@@ -78,26 +78,20 @@ remembered() { sed -n "s|^$1='[a-z]*://127.0.0.1:\([0-9]*\)'\$|\1|p" "$env_file"
 # A process is ours by what it is, never by a number in a file: hanji by its arguments, nginx's master by its
 # title, nginx's workers by the folder they were started in (their title says nothing).
 
-hanji_pids() { # the supervisor first, then any worker
+hanji_pids() { # hanji_pids [WORD]: the supervisor (serve) and its workers (worker), or one kind
     grep -lsaF -e "$conf" /proc/[0-9]*/cmdline | while read -r file; do
-        { tr '\0' '\n' <"$file"; } 2>/dev/null | awk -v conf="$conf" '
+        { tr '\0' '\n' <"$file"; } 2>/dev/null | awk -v conf="$conf" -v word="${1:-serve|worker}" '
             { line[NR] = $0 }
             END {
                 for (i = 2; i < NR; i++)
-                    if (line[i] == "-c" && line[i + 1] == conf && line[i + 2] == "serve") exit 0
+                    if (line[i] == "-c" && line[i + 1] == conf && line[i + 2] ~ "^(" word ")$") exit 0
                 exit 1
             }' || continue
         pid=${file#/proc/}
         echo "${pid%/cmdline}"
     done
 }
-supervisor_pid() { # the one of them whose parent is none of them
-    all=" $(hanji_pids | tr '\n' ' ')"
-    for pid in $all; do
-        parent=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$pid/status" 2>/dev/null)
-        case $all in *" $parent "*) ;; *) echo "$pid"; return ;; esac
-    done
-}
+supervisor_pid() { hanji_pids serve; }
 nginx_pids() {
     find /proc -maxdepth 2 -path '/proc/[0-9]*/cwd' -lname "$nginx_dir" 2>/dev/null | while read -r link; do
         pid=${link#/proc/} pid=${pid%/cwd}
@@ -256,7 +250,8 @@ END
 }
 
 start_hanji() {
-    signal KILL hanji_pids # workers whose supervisor was killed
+    # A worker whose supervisor was killed drains and leaves by itself.
+    await_none 10 hanji_pids || signal KILL hanji_pids
     await_none 5 hanji_pids || fail "cannot end what is left of an earlier hanji"
     started="$started hanji"
     setsid "$bin" -c "$conf" serve </dev/null >>"$data/log/hanji.log" 2>&1 9>&- &
