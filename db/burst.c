@@ -1,0 +1,192 @@
+#include "db/burst.h"
+
+#include <time.h>
+
+#include "db/write.h"
+
+static db_apply_fn *const apply_table[DB_OP_KINDS] = {
+    [DB_OP_PUT] = db_doc_put,
+    [DB_OP_DELETE] = db_doc_delete,
+    [DB_OP_TOKEN_NEW] = db_token_new,
+    [DB_OP_TOKEN_REVOKE] = db_token_revoke,
+};
+
+uint64_t db_clock_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+int db_write_bind(sqlite3_stmt *s, int n, const struct db_op *op, int i)
+{
+    const struct db_value *v = &op->values[i];
+    switch ((enum db_value_type)v->type) {
+    case DB_VALUE_TEXT:
+        return sqlite3_bind_text64(s, n, v->p, v->n, SQLITE_STATIC, SQLITE_UTF8);
+    case DB_VALUE_BLOB:
+        return sqlite3_bind_blob64(s, n, v->p, v->n, SQLITE_STATIC);
+    case DB_VALUE_INT:
+        return sqlite3_bind_int64(s, n, v->i);
+    case DB_VALUE_NONE:
+        break;
+    }
+    return sqlite3_bind_null(s, n);
+}
+
+/* Before the transaction, so that a large body does not hold the write lock while it is parsed. */
+static void validate(struct db_conn *c, struct db_op *op)
+{
+    sqlite3_stmt *s = db_conn_statement(c, SLOT_JSON_VALID, "SELECT json_valid(?1)");
+    struct db_value text = op->values[2];
+    if (s == NULL) {
+        op->result = DB_BROKEN;
+        return;
+    }
+    sqlite3_bind_text64(s, 1, text.p, text.n, SQLITE_STATIC, SQLITE_UTF8);
+    int rc = sqlite3_step(s);
+    bool valid = rc == SQLITE_ROW && sqlite3_column_int(s, 0) == 1;
+    op->result = valid ? DB_OK : rc == SQLITE_ROW ? DB_INVALID : db_cause(rc);
+    sqlite3_reset(s);
+    sqlite3_clear_bindings(s);
+}
+
+static bool ends_burst(enum db_result result)
+{
+    return result == DB_FULL || result == DB_NO_MEMORY || result == DB_BROKEN ||
+           result == DB_BUSY;
+}
+
+static enum db_result last_seq(struct db_conn *c, uint64_t *seq)
+{
+    sqlite3_stmt *s = db_conn_statement(c, SLOT_SEQ,
+                                        "SELECT seq FROM sqlite_sequence WHERE name = 'change'");
+    if (s == NULL)
+        return DB_BROKEN;
+    int rc = sqlite3_step(s);
+    *seq = rc == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(s, 0) : 0;
+    sqlite3_reset(s);
+    return db_cause(rc);
+}
+
+/* Operations foresee the sequence number that the triggers will give. A trigger that somebody added
+ * may change further documents; then each number is read back (careful). */
+static enum db_result apply_all(struct db_conn *c, struct db_op *list, bool careful, bool *wrote)
+{
+    struct db_write w = {.conn = c, .now_s = time(NULL)};
+    int before = sqlite3_total_changes(c->db);
+    enum db_result result = last_seq(c, &w.seq);
+    for (struct db_op *op = list; op != NULL && result == DB_OK; op = op->next) {
+        if (op->result == DB_INVALID)
+            continue;
+        op->result = apply_table[op->kind](&w, op);
+        if (ends_burst(op->result))
+            result = op->result;
+        else if (careful)
+            result = last_seq(c, &w.seq);
+        if (careful && result == DB_OK && op->result == DB_OK)
+            result = db_doc_read_seq(&w, op);
+    }
+    *wrote = sqlite3_total_changes(c->db) != before;
+    if (result != DB_OK || !*wrote || careful)
+        return result;
+    uint64_t given = 0;
+    result = last_seq(c, &given);
+    return result == DB_OK && given != w.seq ? DB_PRECONDITION : result;
+}
+
+static enum db_result transaction(struct db_conn *c, struct db_op *list, bool careful, bool *wrote)
+{
+    enum db_result result = db_cause(db_conn_do(c, SLOT_BEGIN_WRITE, "BEGIN IMMEDIATE"));
+    return result == DB_OK ? apply_all(c, list, careful, wrote) : result;
+}
+
+static void roll_back(struct db_conn *c)
+{
+    if (!sqlite3_get_autocommit(c->db))
+        db_conn_do(c, SLOT_ROLLBACK, "ROLLBACK");
+}
+
+static void fail_all(struct db_op *list, enum db_result result)
+{
+    for (struct db_op *op = list; op != NULL; op = op->next)
+        op->result = result;
+}
+
+enum db_result db_burst_run(struct db_conn *c, struct db_op *list, uint64_t *commit_us)
+{
+    bool wrote = false;
+    *commit_us = 0;
+    for (struct db_op *op = list; op != NULL; op = op->next) {
+        op->result = DB_OK;
+        if (op->validate_json)
+            validate(c, op);
+    }
+    enum db_result result = transaction(c, list, false, &wrote);
+    if (result == DB_PRECONDITION) {
+        roll_back(c);
+        result = transaction(c, list, true, &wrote);
+    }
+    if (result == DB_OK && wrote) {
+        uint64_t start = db_clock_us();
+        result = db_cause(db_conn_do(c, SLOT_COMMIT, "COMMIT"));
+        *commit_us = db_clock_us() - start;
+    }
+    roll_back(c);
+    if (result != DB_OK)
+        fail_all(list, result);
+    return result;
+}
+
+static enum db_result prune(struct db_conn *c, int64_t from, int64_t until)
+{
+    sqlite3_stmt *s = db_conn_statement(
+        c, SLOT_PRUNE,
+        "DELETE FROM change WHERE seq IN"
+        " (SELECT prev FROM change WHERE seq > ?1 AND seq <= ?2 AND prev IS NOT NULL)");
+    sqlite3_stmt *note = db_conn_statement(c, SLOT_PRUNE_NOTE,
+                                           "UPDATE meta SET value = ?1 WHERE name = 'pruned'");
+    if (s == NULL || note == NULL)
+        return DB_BROKEN;
+    sqlite3_bind_int64(s, 1, from);
+    sqlite3_bind_int64(s, 2, until);
+    enum db_result result = db_cause(db_conn_run(s));
+    if (result != DB_OK)
+        return result;
+    sqlite3_bind_int64(note, 1, until);
+    return db_cause(db_conn_run(note));
+}
+
+static enum db_result pruned_until(struct db_conn *c, int64_t *seq)
+{
+    sqlite3_stmt *s = db_conn_statement(c, SLOT_PRUNED,
+                                        "SELECT value FROM meta WHERE name = 'pruned'");
+    if (s == NULL)
+        return DB_BROKEN;
+    int rc = sqlite3_step(s);
+    *seq = rc == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
+    sqlite3_reset(s);
+    return db_cause(rc);
+}
+
+enum db_result db_burst_prune(struct db_conn *c, unsigned look, uint64_t *left)
+{
+    uint64_t newest = 0;
+    int64_t from = 0;
+    *left = 0;
+    enum db_result result = db_cause(db_conn_do(c, SLOT_BEGIN_WRITE, "BEGIN IMMEDIATE"));
+    if (result != DB_OK)
+        return result;
+    result = last_seq(c, &newest);
+    if (result == DB_OK)
+        result = pruned_until(c, &from);
+    if (result == DB_OK && (uint64_t)from < newest) {
+        uint64_t until = newest - (uint64_t)from > look ? (uint64_t)from + look : newest;
+        *left = newest - until;
+        result = prune(c, from, (int64_t)until);
+    }
+    if (result == DB_OK)
+        result = db_cause(db_conn_do(c, SLOT_COMMIT, "COMMIT"));
+    roll_back(c);
+    return result;
+}

@@ -1,0 +1,77 @@
+/* One SQLite connection with the settings of this house, and its prepared statements.
+ *
+ * Settings that must hold on every connection of ours, whatever it is for: no automatic checkpoint
+ * (only the writer's thread checkpoints, holding the write lock), no memory mapping, WAL files that
+ * persist, synchronous=FULL. Private to db/. A connection belongs to one thread. */
+#ifndef HANJI_DB_CONN_H
+#define HANJI_DB_CONN_H
+
+#include <sqlite3.h>
+
+#include "db/db.h"
+
+/* Slots of prepared statements. */
+enum db_slot {
+    SLOT_BEGIN_READ,
+    SLOT_BEGIN_WRITE,
+    SLOT_COMMIT,
+    SLOT_ROLLBACK,
+    SLOT_SEQ,
+    SLOT_META,
+    SLOT_JSON_VALID,
+    SLOT_DOC_GET,
+    SLOT_DOC_HEAD,
+    SLOT_DOC_SEQ,
+    SLOT_DOC_INSERT,
+    SLOT_DOC_UPDATE,
+    SLOT_DOC_DELETE,
+    SLOT_DOC_LIST,
+    SLOT_DOC_LIST_END,
+    SLOT_PRUNE,
+    SLOT_PRUNE_NOTE,
+    SLOT_PRUNED,
+    SLOT_TOKEN_FIND,
+    SLOT_TOKEN_NEW,
+    SLOT_TOKEN_REVOKE,
+    SLOT_TOKEN_LIST,
+    SLOTS
+};
+
+enum db_access { DB_READ, DB_WRITE, DB_CREATE };
+
+struct db_conn {
+    sqlite3 *db;
+    sqlite3_stmt *statements[SLOTS];
+    int busy_steps; /* how often the busy handler waits before it gives up */
+    bool waited;    /* it waited since this was last set to false: somebody else writes */
+};
+
+/* Opens path; c must not move afterwards. DB_CREATE makes the file (mode 0640) when it is not there,
+ * and may be used only before this process has another connection to it (closing the descriptor
+ * would drop that one's POSIX locks). cache_bytes bounds the page cache. On failure nothing is left
+ * open and error says why. */
+enum db_result db_conn_open(struct db_conn *c, const char *path, enum db_access access,
+                            uint64_t cache_bytes, struct db_error *error)
+    __attribute__((warn_unused_result));
+
+/* Closes; safe on a zeroed struct. */
+void db_conn_close(struct db_conn *c);
+
+/* The statement of a slot, prepared from sql at its first use, reset and without bindings. NULL when
+ * it cannot be prepared. */
+sqlite3_stmt *db_conn_statement(struct db_conn *c, enum db_slot slot, const char *sql);
+
+/* Steps a statement that returns no rows, and resets it. SQLite's result code, SQLITE_DONE for
+ * success. */
+int db_conn_run(sqlite3_stmt *s);
+
+/* Prepares (at first use) and runs a statement without parameters. */
+int db_conn_do(struct db_conn *c, enum db_slot slot, const char *sql);
+
+/* The named cause for an SQLite result code. */
+enum db_result db_cause(int sqlite_code);
+
+void db_set_error(struct db_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

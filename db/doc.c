@@ -1,0 +1,194 @@
+#include "db/doc.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "db/reader_internal.h"
+#include "db/write.h"
+
+/* Columns of SLOT_DOC_GET and SLOT_DOC_HEAD. */
+static void take_row(sqlite3_stmt *s, int first, struct db_doc *doc)
+{
+    doc->seq = (uint64_t)sqlite3_column_int64(s, first);
+    doc->modified = sqlite3_column_int64(s, first + 1);
+    doc->type = (const char *)sqlite3_column_text(s, first + 2);
+    doc->type_len = (size_t)sqlite3_column_bytes(s, first + 2);
+    doc->size = (uint64_t)sqlite3_column_int64(s, first + 3);
+    doc->body = NULL;
+}
+
+enum db_result db_doc_get(struct db_reader *r, const char *key, size_t key_len, bool want_body,
+                          struct db_doc *doc)
+{
+    sqlite3_stmt *s =
+        want_body ? db_conn_statement(&r->conn, SLOT_DOC_GET,
+                                      "SELECT seq, modified, type, size, body FROM doc"
+                                      " WHERE key = ?1")
+                  : db_conn_statement(&r->conn, SLOT_DOC_HEAD,
+                                      "SELECT seq, modified, type, size FROM doc WHERE key = ?1");
+    if (s == NULL)
+        return DB_BROKEN;
+    db_reader_lend(r, NULL);
+    sqlite3_bind_text(s, 1, key, (int)key_len, SQLITE_STATIC);
+    int rc = sqlite3_step(s);
+    if (rc != SQLITE_ROW) {
+        sqlite3_reset(s);
+        return rc == SQLITE_DONE ? DB_NONE : db_cause(rc);
+    }
+    db_reader_lend(r, s);
+    take_row(s, 0, doc);
+    if (want_body) {
+        doc->body = sqlite3_column_blob(s, 4);
+        doc->size = (uint64_t)sqlite3_column_bytes(s, 4);
+    }
+    return doc->type == NULL ? DB_NO_MEMORY : DB_OK;
+}
+
+/* Keys below "a/" are those from "a/" to before "a0": '0' is the byte after '/'. */
+static sqlite3_stmt *list_statement(struct db_reader *r, const struct db_doc_range *range,
+                                    char *end)
+{
+    if (range->prefix_len == 0)
+        return db_conn_statement(&r->conn, SLOT_DOC_LIST,
+                                 "SELECT key, seq, modified, type, size FROM doc"
+                                 " WHERE key > ?1 ORDER BY key LIMIT ?2");
+    sqlite3_stmt *s = db_conn_statement(&r->conn, SLOT_DOC_LIST_END,
+                                        "SELECT key, seq, modified, type, size FROM doc"
+                                        " WHERE key > ?1 AND key < ?3 ORDER BY key LIMIT ?2");
+    memcpy(end, range->prefix, range->prefix_len);
+    end[range->prefix_len - 1] = '/' + 1;
+    if (s != NULL)
+        sqlite3_bind_text(s, 3, end, (int)range->prefix_len, SQLITE_STATIC);
+    return s;
+}
+
+static bool behind(const struct db_doc_range *range)
+{
+    size_t n = range->after_len < range->prefix_len ? range->after_len : range->prefix_len;
+    int order = n > 0 ? memcmp(range->after, range->prefix, n) : 0;
+    return order > 0 || (order == 0 && range->after_len > range->prefix_len);
+}
+
+enum db_result db_doc_list(struct db_reader *r, const struct db_doc_range *range,
+                           bool (*each)(void *arg, const struct db_doc_row *row), void *arg)
+{
+    char end[DB_KEY_MAX + 1];
+    assert(range->prefix_len <= DB_KEY_MAX);
+    sqlite3_stmt *s = list_statement(r, range, end);
+    if (s == NULL)
+        return DB_BROKEN;
+    db_reader_lend(r, NULL);
+    bool from_after = behind(range);
+    sqlite3_bind_text(s, 1, from_after ? range->after : range->prefix,
+                      (int)(from_after ? range->after_len : range->prefix_len), SQLITE_STATIC);
+    sqlite3_bind_int64(s, 2, range->limit);
+    int rc;
+    while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
+        struct db_doc_row row;
+        row.key = (const char *)sqlite3_column_text(s, 0);
+        row.key_len = (size_t)sqlite3_column_bytes(s, 0);
+        take_row(s, 1, &row.doc);
+        if (row.key == NULL || row.doc.type == NULL)
+            rc = SQLITE_NOMEM;
+        else if (!each(arg, &row))
+            rc = SQLITE_DONE;
+        else
+            continue;
+        break;
+    }
+    sqlite3_reset(s);
+    return db_cause(rc);
+}
+
+/* The row an operation is about: what SLOT_DOC_SEQ found. */
+struct found {
+    bool exists;
+    int64_t id;
+    uint64_t seq;
+};
+
+static enum db_result find(struct db_write *w, struct db_op *op, struct found *f)
+{
+    sqlite3_stmt *s = db_conn_statement(w->conn, SLOT_DOC_SEQ,
+                                        "SELECT id, seq, modified FROM doc WHERE key = ?1");
+    if (s == NULL)
+        return DB_BROKEN;
+    db_write_bind(s, 1, op, 0);
+    int rc = sqlite3_step(s);
+    int64_t modified = 0;
+    *f = (struct found){0};
+    if (rc == SQLITE_ROW) {
+        f->exists = true;
+        f->id = sqlite3_column_int64(s, 0);
+        f->seq = (uint64_t)sqlite3_column_int64(s, 1);
+        modified = sqlite3_column_int64(s, 2);
+    }
+    sqlite3_reset(s);
+    if (db_cause(rc) != DB_OK)
+        return db_cause(rc);
+    op->seq = f->seq;
+    return db_precond_holds(&op->precond, f->exists, f->seq, modified) ? DB_OK : DB_PRECONDITION;
+}
+
+enum db_result db_doc_put(struct db_write *w, struct db_op *op)
+{
+    struct found f;
+    enum db_result result = find(w, op, &f);
+    if (result != DB_OK)
+        return result;
+    sqlite3_stmt *s =
+        f.exists ? db_conn_statement(w->conn, SLOT_DOC_UPDATE,
+                                     "UPDATE doc SET seq = ?3, modified = ?4, size = ?5,"
+                                     " type = ?2, body = ?6 WHERE id = ?1")
+                 : db_conn_statement(w->conn, SLOT_DOC_INSERT,
+                                     "INSERT INTO doc (key, type, seq, modified, size, body)"
+                                     " VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+    if (s == NULL)
+        return DB_BROKEN;
+    if (f.exists)
+        sqlite3_bind_int64(s, 1, f.id);
+    else
+        db_write_bind(s, 1, op, 0);
+    db_write_bind(s, 2, op, 1);
+    sqlite3_bind_int64(s, 3, (int64_t)(w->seq + 1));
+    sqlite3_bind_int64(s, 4, w->now_s);
+    sqlite3_bind_int64(s, 5, (int64_t)op->values[2].n);
+    db_write_bind(s, 6, op, 2);
+    result = db_cause(db_conn_run(s));
+    sqlite3_clear_bindings(s); /* they point into the operation */
+    if (result != DB_OK)
+        return result;
+    op->seq = ++w->seq;
+    op->created = !f.exists;
+    return DB_OK;
+}
+
+enum db_result db_doc_delete(struct db_write *w, struct db_op *op)
+{
+    struct found f;
+    enum db_result result = find(w, op, &f);
+    if (result == DB_OK && !f.exists)
+        return DB_NONE;
+    if (result != DB_OK)
+        return result;
+    sqlite3_stmt *s = db_conn_statement(w->conn, SLOT_DOC_DELETE, "DELETE FROM doc WHERE id = ?1");
+    if (s == NULL)
+        return DB_BROKEN;
+    sqlite3_bind_int64(s, 1, f.id);
+    result = db_cause(db_conn_run(s));
+    if (result == DB_OK)
+        op->seq = ++w->seq;
+    return result;
+}
+
+enum db_result db_doc_read_seq(struct db_write *w, struct db_op *op)
+{
+    struct db_precond none = {0}, saved = op->precond;
+    struct found f;
+    if (op->kind != DB_OP_PUT)
+        return DB_OK;
+    op->precond = none;
+    enum db_result result = find(w, op, &f);
+    op->precond = saved;
+    return result;
+}

@@ -1,0 +1,90 @@
+#include "db/token.h"
+
+#include "db/reader_internal.h"
+#include "db/write.h"
+
+static void take_row(sqlite3_stmt *s, struct db_token *t)
+{
+    t->name = (const char *)sqlite3_column_text(s, 0);
+    t->read = (const char *)sqlite3_column_text(s, 1);
+    t->read_len = (size_t)sqlite3_column_bytes(s, 1);
+    t->write = (const char *)sqlite3_column_text(s, 2);
+    t->write_len = (size_t)sqlite3_column_bytes(s, 2);
+    t->created = sqlite3_column_int64(s, 3);
+    t->expires = sqlite3_column_int64(s, 4);
+}
+
+enum db_result db_token_find(struct db_reader *r, const unsigned char hash[DB_TOKEN_HASH_BYTES],
+                             struct db_token *token)
+{
+    sqlite3_stmt *s = db_conn_statement(&r->conn, SLOT_TOKEN_FIND,
+                                        "SELECT name, read, write, created, coalesce(expires, 0)"
+                                        " FROM token WHERE hash = ?1");
+    if (s == NULL)
+        return DB_BROKEN;
+    db_reader_lend(r, NULL);
+    sqlite3_bind_blob(s, 1, hash, DB_TOKEN_HASH_BYTES, SQLITE_STATIC);
+    int rc = sqlite3_step(s);
+    if (rc != SQLITE_ROW) {
+        sqlite3_reset(s);
+        return rc == SQLITE_DONE ? DB_NONE : db_cause(rc);
+    }
+    db_reader_lend(r, s);
+    take_row(s, token);
+    return token->name && token->read && token->write ? DB_OK : DB_NO_MEMORY;
+}
+
+enum db_result db_token_list(struct db_reader *r,
+                             void (*each)(void *arg, const struct db_token *token), void *arg)
+{
+    sqlite3_stmt *s = db_conn_statement(&r->conn, SLOT_TOKEN_LIST,
+                                        "SELECT name, read, write, created, coalesce(expires, 0)"
+                                        " FROM token ORDER BY name");
+    struct db_token token;
+    int rc;
+    if (s == NULL)
+        return DB_BROKEN;
+    db_reader_lend(r, NULL);
+    while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
+        take_row(s, &token);
+        if (!token.name || !token.read || !token.write) {
+            rc = SQLITE_NOMEM;
+            break;
+        }
+        each(arg, &token);
+    }
+    sqlite3_reset(s);
+    return db_cause(rc);
+}
+
+enum db_result db_token_new(struct db_write *w, struct db_op *op)
+{
+    sqlite3_stmt *s = db_conn_statement(w->conn, SLOT_TOKEN_NEW,
+                                        "INSERT INTO token (name, hash, read, write, created,"
+                                        " expires) VALUES (?1, ?2, ?3, ?4, ?6, nullif(?5, 0))"
+                                        " ON CONFLICT (name) DO NOTHING");
+    if (s == NULL)
+        return DB_BROKEN;
+    for (int i = 0; i < 5; i++)
+        db_write_bind(s, i + 1, op, i);
+    sqlite3_bind_int64(s, 6, w->now_s);
+    enum db_result result = db_cause(db_conn_run(s));
+    sqlite3_clear_bindings(s);
+    if (result == DB_OK && sqlite3_changes(w->conn->db) == 0)
+        return DB_EXISTS;
+    return result;
+}
+
+enum db_result db_token_revoke(struct db_write *w, struct db_op *op)
+{
+    sqlite3_stmt *s = db_conn_statement(w->conn, SLOT_TOKEN_REVOKE,
+                                        "DELETE FROM token WHERE name = ?1");
+    if (s == NULL)
+        return DB_BROKEN;
+    db_write_bind(s, 1, op, 0);
+    enum db_result result = db_cause(db_conn_run(s));
+    sqlite3_clear_bindings(s);
+    if (result == DB_OK && sqlite3_changes(w->conn->db) == 0)
+        return DB_NONE;
+    return result;
+}

@@ -1,0 +1,26 @@
+/* What an operation is applied in: the open write transaction of a burst. Private to db/. */
+#ifndef HANJI_DB_WRITE_H
+#define HANJI_DB_WRITE_H
+
+#include "db/conn.h"
+#include "db/op.h"
+
+struct db_write {
+    struct db_conn *conn;
+    uint64_t seq;  /* last sequence number given; an operation that changes a row takes the next */
+    int64_t now_s; /* wall clock, Unix seconds, one for the burst */
+};
+
+/* Applies one operation. DB_OK, or a cause of its own (DB_NONE, DB_PRECONDITION, DB_INVALID,
+ * DB_EXISTS) that leaves the transaction as it was, or a cause that ends the whole burst. */
+typedef enum db_result db_apply_fn(struct db_write *w, struct db_op *op);
+
+db_apply_fn db_doc_put, db_doc_delete, db_token_new, db_token_revoke;
+
+/* Reads back the sequence number the triggers gave a document that was just put. */
+enum db_result db_doc_read_seq(struct db_write *w, struct db_op *op);
+
+/* Binds value i of the operation to parameter n. */
+int db_write_bind(sqlite3_stmt *s, int n, const struct db_op *op, int i);
+
+#endif
