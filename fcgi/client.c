@@ -1,0 +1,153 @@
+#include "fcgi/client.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "fcgi/frame.h"
+#include "fcgi/resp.h"
+
+enum { ANSWER_MAX_BYTES = 1 << 20, ANSWER_TIMEOUT_S = 30, NO_ANSWER = 599 };
+
+static int connect_to(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval limit = {.tv_sec = ANSWER_TIMEOUT_S};
+    if (strlen(path) >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    int why = errno;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
+/* Lengths below 128 take one byte; nothing longer is sent. */
+static bool add_pair(struct buf *out, const char *name, const char *value)
+{
+    unsigned char lengths[2] = {(unsigned char)strlen(name), (unsigned char)strlen(value)};
+    return buf_add(out, lengths, 2, ANSWER_MAX_BYTES) &&
+           buf_add(out, name, lengths[0], ANSWER_MAX_BYTES) &&
+           buf_add(out, value, lengths[1], ANSWER_MAX_BYTES);
+}
+
+static bool add_record(struct buf *out, enum frame_type type, const void *p, size_t n)
+{
+    unsigned char header[FRAME_HEADER_BYTES];
+    frame_put_header(header, type, 1, n);
+    return buf_add(out, header, sizeof header, ANSWER_MAX_BYTES) &&
+           buf_add(out, p, n, ANSWER_MAX_BYTES);
+}
+
+static bool add_stream(struct buf *out, enum frame_type type, const unsigned char *p, size_t n)
+{
+    for (size_t at = 0; at < n; at += FRAME_CONTENT_MAX) {
+        size_t take = n - at < FRAME_CONTENT_MAX ? n - at : FRAME_CONTENT_MAX;
+        if (!add_record(out, type, p + at, take))
+            return false;
+    }
+    return add_record(out, type, NULL, 0);
+}
+
+static bool build(struct buf *out, const char *path, const void *body, size_t n)
+{
+    static const unsigned char begin[8] = {0, FRAME_RESPONDER};
+    struct buf params = {0};
+    char length[21] = "";
+    length[put_u64(length, n)] = 0;
+    bool ok = add_pair(&params, "REQUEST_METHOD", "POST") &&
+              add_pair(&params, "DOCUMENT_URI", path) &&
+              add_pair(&params, "CONTENT_LENGTH", length) &&
+              add_record(out, FCGI_BEGIN_REQUEST, begin, sizeof begin) &&
+              add_stream(out, FCGI_PARAMS, params.data, params.len) &&
+              add_stream(out, FCGI_STDIN, body, n);
+    buf_free(&params);
+    return ok;
+}
+
+static bool exchange(int fd, const struct buf *request, struct buf *answer)
+{
+    for (size_t at = 0; at < request->len;) {
+        ssize_t n = send(fd, request->data + at, request->len - at, MSG_NOSIGNAL);
+        if (n < 0 && errno != EINTR)
+            return false;
+        at += n > 0 ? (size_t)n : 0;
+    }
+    for (;;) {
+        if (!buf_reserve(answer, 4096, ANSWER_MAX_BYTES))
+            return false;
+        ssize_t n = recv(fd, answer->data + answer->len, 4096, 0);
+        if (n == 0)
+            return true; /* without KEEP_CONN the server closes behind its answer */
+        if (n < 0 && errno != EINTR)
+            return false;
+        answer->len += n > 0 ? (size_t)n : 0;
+    }
+}
+
+/* Joins the STDOUT records of raw in place; false when END_REQUEST is missing. */
+static bool join_stdout(struct buf *raw)
+{
+    size_t len = 0;
+    for (size_t at = 0; raw->len - at >= FRAME_HEADER_BYTES;) {
+        const unsigned char *h = raw->data + at;
+        size_t content = (size_t)(h[4] << 8 | h[5]), whole = FRAME_HEADER_BYTES + content + h[6];
+        unsigned type = h[1];
+        if (whole > raw->len - at)
+            return false;
+        if (type == FCGI_END_REQUEST) {
+            raw->len = len;
+            return true;
+        }
+        if (type == FCGI_STDOUT) {
+            memmove(raw->data + len, h + FRAME_HEADER_BYTES, content);
+            len += content;
+        }
+        at += whole;
+    }
+    return false;
+}
+
+static unsigned take_answer(struct buf *raw, struct buf *out)
+{
+    static const char status[] = "Status: ";
+    if (!join_stdout(raw) || raw->len < sizeof status + 3 ||
+        memcmp(raw->data, status, sizeof status - 1) != 0)
+        return NO_ANSWER;
+    const unsigned char *body = memmem(raw->data, raw->len, "\r\n\r\n", 4);
+    if (body == NULL)
+        return NO_ANSWER;
+    size_t at = (size_t)(body - raw->data) + 4;
+    if (!buf_add(out, raw->data + at, raw->len - at, ANSWER_MAX_BYTES))
+        return NO_ANSWER;
+    return (unsigned)strtoul((const char *)raw->data + sizeof status - 1, NULL, 10);
+}
+
+unsigned client_post(const char *socket, const char *path, const void *body, size_t n,
+                     struct buf *out)
+{
+    struct buf request = {0}, raw = {0};
+    int fd = connect_to(socket);
+    if (fd < 0)
+        return errno == ENOENT || errno == ECONNREFUSED ? 0 : NO_ANSWER;
+    unsigned status = NO_ANSWER;
+    if (build(&request, path, body, n) && exchange(fd, &request, &raw))
+        status = take_answer(&raw, out);
+    close(fd);
+    buf_free(&request);
+    buf_free(&raw);
+    return status;
+}

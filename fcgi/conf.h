@@ -1,0 +1,66 @@
+/* The configuration: one table of keys from which files, environment, flags and --help are read.
+ *
+ * Precedence: flag, environment (HANJI_KEY), file, default. A wrong value is refused with where it
+ * stands; nothing is guessed. Read once at start, then constant. */
+#ifndef HANJI_FCGI_CONF_H
+#define HANJI_FCGI_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "fcgi/log.h"
+
+enum { CONF_TEXT_MAX = 1024 };
+
+struct conf {
+    char database[CONF_TEXT_MAX];
+    char socket[CONF_TEXT_MAX];
+    char socket_group[CONF_TEXT_MAX];
+    char control[CONF_TEXT_MAX];
+    char public_[CONF_TEXT_MAX];
+    char log_level_name[CONF_TEXT_MAX];
+    enum log_level log_level;
+    uint64_t socket_mode;
+    uint64_t threads;
+    uint64_t backlog;
+    uint64_t max_connections;
+    uint64_t max_body_bytes;
+    uint64_t body_memory_bytes;
+    uint64_t request_timeout_ms;
+    uint64_t write_timeout_ms;
+    uint64_t drain_timeout_ms;
+    uint64_t queue_operations;
+    uint64_t queue_bytes;
+    uint64_t burst_operations;
+    uint64_t checkpoint_bytes;
+    uint64_t wal_limit_bytes;
+    uint64_t read_cache_bytes;
+    uint64_t write_cache_bytes;
+};
+
+struct conf_error {
+    char text[512];
+};
+
+/* Defaults, then the file (NULL: none), then the environment. False with error set when something
+ * is wrong. */
+bool conf_load(struct conf *c, const char *file, struct conf_error *error)
+    __attribute__((warn_unused_result));
+
+/* One flag: name without "--", '-' and '_' alike. False with error set for an unknown name or a
+ * wrong value. */
+bool conf_flag(struct conf *c, const char *name, const char *value, struct conf_error *error)
+    __attribute__((warn_unused_result));
+
+/* Fills what depends on other keys and checks what spans several. Call after the last flag. */
+bool conf_finish(struct conf *c, struct conf_error *error) __attribute__((warn_unused_result));
+
+/* Prints the keys, their defaults and meanings, for --help. */
+void conf_help(FILE *out);
+
+/* Prints every key with its effective value, as a file that conf_load reads back. */
+void conf_print(const struct conf *c, FILE *out);
+
+#endif

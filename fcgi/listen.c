@@ -1,0 +1,106 @@
+#include "fcgi/listen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { FIRST_INHERITED = 3 };
+
+int listen_inherited(void)
+{
+    const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+    if (pid == NULL || fds == NULL || strtol(pid, NULL, 10) != getpid() ||
+        strtol(fds, NULL, 10) < 1)
+        return -1;
+    /* Several workers may wait on it: one that comes late must not block in accept. */
+    int flags = fcntl(FIRST_INHERITED, F_GETFL);
+    if (flags < 0 || fcntl(FIRST_INHERITED, F_SETFL, flags | O_NONBLOCK) != 0)
+        return -1;
+    return FIRST_INHERITED;
+}
+
+static int fail(struct conf_error *error, const char *path, const char *why)
+{
+    snprintf(error->text, sizeof error->text, "%s: %s", path, why);
+    return -1;
+}
+
+/* Whether somebody accepts connections there. A worker that still drains after its supervisor was
+ * killed keeps the socket open, too; it is known by the supervisor, who called listen, being gone. */
+static bool alive(const struct sockaddr_un *address)
+{
+    struct ucred peer = {0};
+    socklen_t len = sizeof peer;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return false;
+    bool connected = connect(fd, (const struct sockaddr *)address, sizeof *address) == 0;
+    bool yes = connected || errno == EAGAIN;
+    if (connected && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.pid > 0 &&
+        kill(peer.pid, 0) != 0 && errno == ESRCH)
+        yes = false;
+    close(fd);
+    return yes;
+}
+
+static bool give_to_group(const char *path, const char *group)
+{
+    if (group[0] == 0)
+        return true;
+    const struct group *g = getgrnam(group);
+    return g != NULL && chown(path, (uid_t)-1, g->gr_gid) == 0;
+}
+
+int listen_unix(const char *path, unsigned mode, const char *group, int backlog,
+                struct conf_error *error)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path)
+        return fail(error, path, "the name is too long for a unix socket");
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    if (alive(&address))
+        return fail(error, path, "another server listens there");
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return fail(error, path, strerror(errno));
+    unlink(path);
+    mode_t old = umask(0777 & ~(mode_t)mode);
+    int rc = bind(fd, (struct sockaddr *)&address, sizeof address);
+    int saved = errno;
+    umask(old);
+    if (rc != 0) {
+        close(fd);
+        return fail(error, path, strerror(saved));
+    }
+    if (!give_to_group(path, group)) {
+        close(fd);
+        snprintf(error->text, sizeof error->text,
+                 "%s: cannot be given to the group \"%s\": %s", path, group,
+                 errno != 0 ? strerror(errno) : "no such group");
+        return -1;
+    }
+    if (listen(fd, backlog) == 0)
+        return fd;
+    saved = errno;
+    close(fd);
+    return fail(error, path, strerror(saved));
+}
+
+int listen_lock(const char *path, struct conf_error *error)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fail(error, path, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    close(fd);
+    return fail(error, path, "another server serves this database");
+}

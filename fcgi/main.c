@@ -1,0 +1,232 @@
+/* hanji: composition. The command table, and the worker put together from its rooms. */
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "db/db.h"
+#include "fcgi/conf.h"
+#include "fcgi/frame.h"
+#include "fcgi/log.h"
+#include "fcgi/rights.h"
+#include "fcgi/serve.h"
+#include "fcgi/supervise.h"
+#include "handlers/ctl.h"
+#include "handlers/store.h"
+#include "seal/token.h"
+
+enum { EX_CONFIG = 78, EX_IOERR = 74, EX_SOFTWARE = 70 };
+
+static const char default_conf[] = "/etc/hanji/hanji.conf";
+
+/* What main hands to the commands that need more than the configuration. */
+struct invocation {
+    int argc;
+    char **argv;
+    int command_at;
+};
+static struct invocation invocation;
+
+static ctl_fn cmd_serve, cmd_worker, cmd_conf, cmd_version;
+
+static const struct command {
+    const char *name;
+    const char *arguments;
+    const char *help; /* NULL: internal */
+    ctl_fn *run;
+    bool takes_keys; /* --KEY VALUE overrides the configuration */
+} commands[] = {
+    {"serve", "[--KEY VALUE]...", "serve in the foreground, log to standard error", cmd_serve,
+     true},
+    {"token", "new|list|revoke ...", "make, list and revoke API tokens", ctl_token, false},
+    {"sql", "[SQL]...", "the sqlite3 shell on the database, with the right settings", ctl_sql,
+     false},
+    {"check", "", "verify the database file", ctl_check, false},
+    {"conf", "[--KEY VALUE]...", "print the effective configuration", cmd_conf, true},
+    {"version", "", "print the version", cmd_version, false},
+    {"worker", "", NULL, cmd_worker, true},
+};
+
+static void help(FILE *out)
+{
+    fprintf(out, "usage: hanji [-c CONF] COMMAND [ARGUMENTS]\n\n"
+                 "hanji keeps documents behind nginx: FastCGI in, one SQLite file.\n\ncommands:\n");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (commands[i].help != NULL)
+            fprintf(out, "  %-8s%-21s %s\n", commands[i].name, commands[i].arguments,
+                    commands[i].help);
+    fprintf(out, "\nconfiguration keys, as `key = value` in CONF (default %s),\n"
+                 "as HANJI_KEY in the environment, or as flags of serve:\n",
+            default_conf);
+    conf_help(out);
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+/* One arena, no trimming back and forth on the hot path; large blocks go back to the system. */
+static void settle_memory(void)
+{
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_THRESHOLD, 256 << 10);
+    mallopt(M_TRIM_THRESHOLD, 1 << 20);
+    mallopt(M_TOP_PAD, 64 << 10);
+}
+
+static void broken_store(void)
+{
+    serve_stop(EX_IOERR);
+}
+
+static void started(void *arg, const struct loop *const *loops, unsigned n)
+{
+    struct store *store = arg;
+    store->loops = loops;
+    store->loop_count = n;
+    log_detail(LOG_INFO, "ready", "database %s, SQLite %s, %u thread%s, %.1f ms after start",
+               store->conf->database, db_sqlite_version(), n, n == 1 ? "" : "s",
+               (double)clock() * 1e3 / CLOCKS_PER_SEC);
+}
+
+static int cmd_worker(const struct conf *conf, int argc, char **argv)
+{
+    struct supervise_fds fds;
+    struct store store;
+    struct db_error error;
+    (void)argc, (void)argv;
+    settle_memory();
+    serve_block_signals();
+    if (!supervise_worker_fds(&fds)) {
+        fprintf(stderr, "hanji: worker is started by serve\n");
+        return CTL_USAGE;
+    }
+    rights_worker();
+    frame_set_budget((size_t)conf->body_memory_bytes);
+    if (db_init() != DB_OK || !seal_init()) {
+        log_line(LOG_ERROR, "SQLite or libsodium cannot be used", NULL);
+        return EX_SOFTWARE;
+    }
+    if (!store_open(&store, conf, broken_store, &error)) {
+        log_line(LOG_ERROR, "the database cannot be opened", "reason", error.text, NULL);
+        return EX_IOERR;
+    }
+    struct app app = store_app;
+    app.arg = &store;
+    struct serve_config serve = {
+        .conf = conf,
+        .app = &app,
+        .listener = fds.listener,
+        .control = fds.control,
+        .supervisor = fds.supervisor,
+        .started = started,
+        .arg = &store,
+    };
+    int status = serve_run(&serve);
+    store_close(&store);
+    log_line(LOG_INFO, "ended", NULL);
+    return status;
+}
+
+static int cmd_serve(const struct conf *conf, int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    struct supervise_config config = {
+        .conf = conf, .argv = invocation.argv, .command_at = invocation.command_at};
+    return supervise_run(&config);
+}
+
+static int cmd_conf(const struct conf *conf, int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    conf_print(conf, stdout);
+    return CTL_OK;
+}
+
+static int cmd_version(const struct conf *conf, int argc, char **argv)
+{
+    (void)conf, (void)argc, (void)argv;
+    printf("hanji %s (SQLite %s)\n", HANJI_VERSION, db_sqlite_version());
+    return CTL_OK;
+}
+
+/* The flags of a command that takes keys. NULL, or what is wrong. */
+static const char *take_keys(struct conf *conf, int argc, char **argv, struct conf_error *error)
+{
+    for (int i = 0; i < argc; i += 2) {
+        if (strncmp(argv[i], "--", 2) != 0)
+            return "arguments are --KEY VALUE";
+        if (i + 1 == argc)
+            return "the last flag has no value";
+        if (!conf_flag(conf, argv[i] + 2, argv[i + 1], error))
+            return error->text;
+    }
+    return NULL;
+}
+
+static int run(const struct command *command, const char *conf_file, int argc, char **argv)
+{
+    static struct conf conf;
+    struct conf_error error;
+    const char *file = conf_file;
+    if (file == NULL && access(default_conf, R_OK) == 0)
+        file = default_conf;
+    if (!conf_load(&conf, file, &error)) {
+        fprintf(stderr, "hanji: %s\n", error.text);
+        return EX_CONFIG;
+    }
+    const char *wrong = command->takes_keys ? take_keys(&conf, argc, argv, &error) : NULL;
+    if (wrong != NULL) {
+        fprintf(stderr, "hanji %s: %s\n", command->name, wrong);
+        return CTL_USAGE;
+    }
+    if (!conf_finish(&conf, &error)) {
+        fprintf(stderr, "hanji: %s%s%s\n", file ? file : "", file ? ": " : "", error.text);
+        return EX_CONFIG;
+    }
+    log_set_level(conf.log_level);
+    return command->run(&conf, argc, argv);
+}
+
+static bool asks_help(const char *s)
+{
+    return strcmp(s, "--help") == 0 || strcmp(s, "-h") == 0 || strcmp(s, "help") == 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *conf_file = NULL;
+    int at = 1;
+    while (at + 1 < argc && (strcmp(argv[at], "-c") == 0 || strcmp(argv[at], "--config") == 0)) {
+        conf_file = argv[at + 1];
+        at += 2;
+    }
+    if (at < argc && asks_help(argv[at])) {
+        help(stdout);
+        return CTL_OK;
+    }
+    const struct command *command = at < argc ? find_command(argv[at]) : NULL;
+    if (command == NULL) {
+        if (at < argc)
+            fprintf(stderr, "hanji: unknown command \"%s\"\n\n", argv[at]);
+        help(stderr);
+        return CTL_USAGE;
+    }
+    if (at + 1 < argc && asks_help(argv[at + 1]) && command->help != NULL) {
+        printf("usage: hanji [-c CONF] %s %s\n%s\n", command->name, command->arguments,
+               command->help);
+        return CTL_OK;
+    }
+    if (command->run != cmd_worker && command->run != cmd_serve &&
+        (db_init() != DB_OK || !seal_init())) {
+        fprintf(stderr, "hanji: SQLite or libsodium cannot be used\n");
+        return EX_SOFTWARE;
+    }
+    invocation = (struct invocation){argc, argv, at};
+    return run(command, conf_file, argc - at - 1, argv + at + 1);
+}

@@ -1,0 +1,71 @@
+/* One decoded request: what a handler may look at.
+ *
+ * All text is NUL-terminated, owned by the round and dead when the round ends: a handler that parks
+ * copies what it needs into its operation. Fields of absent parameters are {NULL, 0}. A request
+ * that cannot be understood still becomes a struct req, with `fault` set: it is answered, never
+ * executed. */
+#ifndef HANJI_FCGI_REQ_H
+#define HANJI_FCGI_REQ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fcgi/buf.h"
+#include "fcgi/frame.h"
+
+enum method {
+    METHOD_GET = 1,
+    METHOD_HEAD = 2,
+    METHOD_PUT = 4,
+    METHOD_DELETE = 8,
+    METHOD_POST = 16,
+    METHOD_PATCH = 32,
+    METHOD_OTHER = 64,
+};
+
+struct req {
+    enum method method;
+    bool https;
+    bool operator_; /* came over the control socket, which only this user and root can open */
+    uint16_t fault_status; /* 0, or the status that answers this request: 400, 413, 503 */
+    const char *fault;     /* one sentence for the person who sent it */
+    const char *allow;     /* set by dispatch for 405 */
+    struct str method_name;
+    struct str path;  /* below the mount, starts with '/', path_ok */
+    struct str mount; /* SCRIPT_NAME, "" or "/prefix" */
+    struct str query;
+    struct str request_id;
+    struct str content_type;
+    struct str content_length;
+    struct str authorization;
+    struct str if_match;
+    struct str if_none_match;
+    struct str if_modified_since;
+    struct str if_unmodified_since;
+    struct str accept;
+    struct str host;
+    struct str remote_addr;
+    struct str document_uri, request_uri, https_text;
+    struct frame *frame; /* holds the body; frame_take_body moves it out */
+};
+
+/* Memory of a round: grows by blocks, forgotten all at once. */
+struct arena {
+    struct arena_block *blocks;
+    size_t used; /* of the first block */
+};
+
+/* n bytes, aligned for any field of a request; NULL when memory is short. */
+void *arena_alloc(struct arena *a, size_t n) __attribute__((warn_unused_result));
+
+/* Forgets everything, keeping one block for the next round. */
+void arena_reset(struct arena *a);
+
+void arena_free(struct arena *a);
+
+/* Decodes the whole request in f into memory of the arena. NULL: the parameters are broken or
+ * memory is short; the connection is to be closed. */
+struct req *req_decode(struct arena *a, struct frame *f)
+    __attribute__((warn_unused_result));
+
+#endif
