@@ -1,0 +1,37 @@
+/* hanji check: verifies the database file. */
+#include "db/check.h"
+#include "handlers/ctl.h"
+#include "handlers/store.h"
+
+static void print_finding(void *arg, const char *finding)
+{
+    unsigned *count = arg;
+    (*count)++;
+    printf("fault: %s\n", finding);
+}
+
+int ctl_check(const struct conf *conf, int argc, char **argv)
+{
+    struct db_error error = {""};
+    struct db_config db = store_db_config(conf);
+    unsigned findings = 0;
+    (void)argv;
+    if (argc != 0) {
+        fprintf(stderr, "usage: hanji [-c CONF] check\n");
+        return CTL_USAGE;
+    }
+    printf("SQLite %s: %s\n", db_sqlite_version(),
+           db_sqlite_has_wal_race()
+               ? "has the WAL-reset race; only hanji's writer may checkpoint (use `hanji sql`, not a "
+                 "plain shell, to write beside a running server)"
+               : "free of the WAL-reset race");
+    enum db_result result = db_check(&db, print_finding, &findings, &error);
+    if (result == DB_OK) {
+        printf("%s: ok\n", conf->database);
+        return CTL_OK;
+    }
+    if (result != DB_INVALID)
+        fprintf(stderr, "hanji check: %s\n",
+                error.text[0] ? error.text : db_result_text(result));
+    return CTL_FAILED;
+}

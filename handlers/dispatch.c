@@ -1,0 +1,110 @@
+#include "handlers/dispatch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "handlers/access.h"
+#include "handlers/problem.h"
+#include "handlers/routes.h"
+#include "handlers/store.h"
+
+static void answer_fault(struct call *c)
+{
+    const struct req *req = c->req;
+    char detail[128];
+    if (req->fault_status == 413) {
+        snprintf(detail, sizeof detail, "The body is larger than the limit of %llu bytes.",
+                 (unsigned long long)session_of(c)->store->conf->max_body_bytes);
+        problem(c, 413, detail);
+    } else if (req->fault_status == 503) {
+        problem_with(c, 503, req->fault, (struct problem_header){"Retry-After", "1"});
+    } else {
+        problem(c, req->fault_status, req->fault);
+    }
+}
+
+static void answer_method(struct call *c, const struct route *route)
+{
+    static const struct {
+        enum method method;
+        const char *name;
+    } names[] = {
+        {METHOD_GET, "GET"},       {METHOD_HEAD, "HEAD"}, {METHOD_PUT, "PUT"},
+        {METHOD_DELETE, "DELETE"}, {METHOD_POST, "POST"}, {METHOD_PATCH, "PATCH"},
+    };
+    char allow[64] = "";
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!(route->methods & names[i].method))
+            continue;
+        if (allow[0] != 0)
+            strcat(allow, ", ");
+        strcat(allow, names[i].name);
+    }
+    problem_with(c, 405, "This resource does not have that method.",
+                 (struct problem_header){"Allow", allow});
+}
+
+static bool answer_access(struct call *c, enum access access)
+{
+    switch (access) {
+    case ACCESS_OK:
+        return false;
+    case ACCESS_NO_CREDENTIAL:
+        problem_with(c, 401, "A token is needed: Authorization: Bearer hanji_...",
+                     (struct problem_header){"WWW-Authenticate", "Bearer realm=\"hanji\""});
+        return true;
+    case ACCESS_BAD_CREDENTIAL:
+        problem_with(c, 401, "This token is unknown, revoked or expired.",
+                     (struct problem_header){"WWW-Authenticate",
+                                             "Bearer realm=\"hanji\", error=\"invalid_token\""});
+        return true;
+    case ACCESS_FORBIDDEN:
+        problem(c, 403, "This token does not cover that path.");
+        return true;
+    case ACCESS_NO_STORE:
+        break;
+    }
+    problem_result(c, DB_BROKEN, 0);
+    return true;
+}
+
+static enum access judge(struct call *c, const struct route *route)
+{
+    bool write = (c->req->method & (METHOD_GET | METHOD_HEAD)) == 0;
+    switch (route->need) {
+    case NEED_NOTHING:
+        return ACCESS_OK;
+    case NEED_READ:
+        return access_check(c, false);
+    case NEED_RIGHTS:
+        return access_check(c, write);
+    case NEED_OPERATOR:
+        break;
+    }
+    return ACCESS_OK;
+}
+
+enum verdict dispatch(struct call *c)
+{
+    if (c->req->fault_status != 0) {
+        answer_fault(c);
+        return REPLY;
+    }
+    const struct route *route = route_find(c->req->path);
+    if (route == NULL || (route->need == NEED_OPERATOR && !c->req->operator_)) {
+        problem(c, 404, "There is nothing at this address.");
+        return REPLY;
+    }
+    if (!(route->methods & c->req->method)) {
+        answer_method(c, route);
+        return REPLY;
+    }
+    if (answer_access(c, judge(c, route)))
+        return REPLY;
+    enum verdict verdict = route->handler(c);
+    if (verdict == FAIL || (verdict == REPLY && c->resp->failed)) {
+        problem(c, 500, "The answer could not be built; the server's log says more.");
+        return REPLY;
+    }
+    return verdict;
+}

@@ -1,0 +1,71 @@
+#include "handlers/json.h"
+
+#include <string.h>
+
+#include "fcgi/resp.h"
+
+enum { JSON_MAX_BYTES = 64 << 20 };
+
+struct json json_start(struct buf *out)
+{
+    out->len = 0;
+    return (struct json){.out = out};
+}
+
+static void add(struct json *j, const char *p, size_t n)
+{
+    if (!j->failed && !buf_add(j->out, p, n, JSON_MAX_BYTES))
+        j->failed = true;
+}
+
+void json_raw(struct json *j, const char *text)
+{
+    add(j, text, strlen(text));
+}
+
+void json_u64(struct json *j, uint64_t v)
+{
+    char digits[20];
+    add(j, digits, put_u64(digits, v));
+}
+
+static size_t escape(char *out, unsigned char c)
+{
+    static const char hex[] = "0123456789abcdef";
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+    const char *at = c != 0 ? strchr(from, c) : NULL;
+    out[0] = '\\';
+    if (at != NULL) {
+        out[1] = to[at - from];
+        return 2;
+    }
+    memcpy(out + 1, "u00", 3);
+    out[4] = hex[c >> 4];
+    out[5] = hex[c & 15];
+    return 6;
+}
+
+void json_string(struct json *j, struct str s)
+{
+    size_t from = 0;
+    add(j, "\"", 1);
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        char escaped[6];
+        if (c >= 0x20 && c != '"' && c != '\\')
+            continue;
+        add(j, s.p + from, i - from);
+        add(j, escaped, escape(escaped, c));
+        from = i + 1;
+    }
+    if (from < s.n)
+        add(j, s.p + from, s.n - from);
+    add(j, "\"", 1);
+}
+
+void json_etag(struct json *j, uint64_t seq)
+{
+    json_raw(j, "\"\\\"");
+    json_u64(j, seq);
+    json_raw(j, "\\\"\"");
+}

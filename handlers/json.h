@@ -1,0 +1,28 @@
+/* Writing JSON into a buffer. Sticky failure: after memory ran short every call does nothing and
+ * json_failed is true. */
+#ifndef HANJI_HANDLERS_JSON_H
+#define HANJI_HANDLERS_JSON_H
+
+#include "fcgi/buf.h"
+
+#include <stdint.h>
+
+struct json {
+    struct buf *out;
+    bool failed;
+};
+
+/* Starts over in out, which keeps its memory. */
+struct json json_start(struct buf *out);
+
+/* Verbatim text: punctuation and names. */
+void json_raw(struct json *j, const char *text);
+void json_u64(struct json *j, uint64_t v);
+
+/* A string with its quotes, escaped as RFC 8259 asks; the bytes are valid UTF-8. */
+void json_string(struct json *j, struct str s);
+
+/* A document's entity tag as it stands in the header, "\"7\"". */
+void json_etag(struct json *j, uint64_t seq);
+
+#endif

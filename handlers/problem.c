@@ -1,0 +1,162 @@
+#include "handlers/problem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "fcgi/log.h"
+#include "handlers/json.h"
+#include "handlers/store.h"
+
+struct about {
+    struct str request_id;
+    bool browser;
+};
+
+static bool accepts(struct str accept, const char *type)
+{
+    return accept.n > 0 && memmem(accept.p, accept.n, type, strlen(type)) != NULL;
+}
+
+bool problem_for_browser(const struct req *req)
+{
+    return accepts(req->accept, "text/html") && !accepts(req->accept, "json");
+}
+
+/* A request that was parked is known by what its park remembers. */
+static struct about about(const struct call *c)
+{
+    if (c->req != NULL)
+        return (struct about){c->req->request_id, problem_for_browser(c->req)};
+    return (struct about){{c->park->request_id, strlen(c->park->request_id)}, c->park->browser};
+}
+
+static void as_json(struct json *j, unsigned status, const char *detail, struct str request_id)
+{
+    json_raw(j, "{\"type\":\"about:blank\",\"title\":");
+    json_string(j, (struct str){resp_reason(status), strlen(resp_reason(status))});
+    json_raw(j, ",\"status\":");
+    json_u64(j, status);
+    json_raw(j, ",\"detail\":");
+    json_string(j, (struct str){detail, strlen(detail)});
+    json_raw(j, ",\"request_id\":");
+    json_string(j, request_id);
+    json_raw(j, "}\n");
+}
+
+static void html_text(struct json *j, struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char one[2] = {s.p[i], 0};
+        const char *safe = s.p[i] == '<' ? "&lt;" : s.p[i] == '&' ? "&amp;" : one;
+        json_raw(j, safe);
+    }
+}
+
+static void as_page(struct json *j, unsigned status, const char *detail, struct str request_id)
+{
+    const char *title = resp_reason(status);
+    json_raw(j, "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">"
+                "<meta name=\"viewport\" content=\"width=device-width\"><title>");
+    json_raw(j, title);
+    json_raw(j, "</title><style>body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;"
+                "margin:15vh auto;padding:0 1rem;color:#222;background:#fdfcf8}"
+                "small{color:#666}</style><h1>");
+    json_u64(j, status);
+    json_raw(j, " ");
+    json_raw(j, title);
+    json_raw(j, "</h1><p>");
+    html_text(j, (struct str){detail, strlen(detail)});
+    json_raw(j, "</p>");
+    if (request_id.n > 0) {
+        json_raw(j, "<p><small>Request ");
+        html_text(j, request_id);
+        json_raw(j, "</small></p>");
+    }
+    json_raw(j, "</html>\n");
+}
+
+static bool printable(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] < 0x21 || s.p[i] > 0x7e)
+            return false;
+    return true;
+}
+
+void problem_with(struct call *c, unsigned status, const char *detail, struct problem_header header)
+{
+    struct about a = about(c);
+    struct buf *text = &session_of(c)->text;
+    struct json j = json_start(text);
+    if (!printable(a.request_id))
+        a.request_id = STR_LIT("");
+    if (a.browser)
+        as_page(&j, status, detail, a.request_id);
+    else
+        as_json(&j, status, detail, a.request_id);
+    if (status >= 500)
+        log_line(status == 503 ? LOG_DEBUG : LOG_WARN, detail, "status", resp_reason(status), "request", a.request_id.p, NULL);
+    resp_reset(c->resp);
+    resp_start(c->resp, status);
+    resp_header(c->resp, "Content-Type",
+                a.browser ? STR_LIT("text/html; charset=utf-8")
+                          : STR_LIT("application/problem+json"));
+    resp_header(c->resp, "Cache-Control", STR_LIT("no-store"));
+    if (header.name != NULL)
+        resp_header(c->resp, header.name, (struct str){header.value, strlen(header.value)});
+    resp_body(c->resp, text->data, j.failed ? 0 : text->len);
+}
+
+void problem(struct call *c, unsigned status, const char *detail)
+{
+    problem_with(c, status, detail, (struct problem_header){NULL, NULL});
+}
+
+static void wal_limit(struct call *c, int64_t pid)
+{
+    char detail[160] = "A reader keeps an old state of the database open; writes wait for it.";
+    if (pid > 0)
+        snprintf(detail, sizeof detail,
+                 "Process %lld keeps an old state of the database open; writes wait for it.",
+                 (long long)pid);
+    problem_with(c, 503, detail, (struct problem_header){"Retry-After", "5"});
+}
+
+void problem_result(struct call *c, enum db_result result, int64_t pid)
+{
+    struct problem_header retry = {"Retry-After", "1"};
+    switch (result) {
+    case DB_NONE:
+        problem(c, 404, "There is nothing of that name.");
+        return;
+    case DB_PRECONDITION:
+        problem(c, 412, "The document is not in the state that the request requires.");
+        return;
+    case DB_INVALID:
+        problem(c, 400, "The body is not what its Content-Type says.");
+        return;
+    case DB_EXISTS:
+        problem(c, 409, "There is one of that name already.");
+        return;
+    case DB_OVERLOAD:
+        problem_with(c, 503, "Too many writes are waiting; try again shortly.", retry);
+        return;
+    case DB_BUSY:
+        problem_with(c, 503, "Another program holds the database; try again shortly.", retry);
+        return;
+    case DB_NO_MEMORY:
+        problem_with(c, 503, "Memory is short; try again shortly.", retry);
+        return;
+    case DB_WAL_LIMIT:
+        wal_limit(c, pid);
+        return;
+    case DB_FULL:
+        problem(c, 507, "The disk is full. Nothing was changed; reading goes on.");
+        return;
+    case DB_OK:
+    case DB_BROKEN:
+    case DB_REFUSED:
+        break;
+    }
+    problem(c, 500, "The database cannot be read or written; the server's log says more.");
+}

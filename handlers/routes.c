@@ -1,0 +1,42 @@
+#include "handlers/routes.h"
+
+#include <string.h>
+
+#include "handlers/control.h"
+#include "handlers/docs.h"
+#include "handlers/status.h"
+
+#define READS (METHOD_GET | METHOD_HEAD)
+
+static const struct route routes[] = {
+    {"/docs/", ROUTE_ITEM, READS | METHOD_PUT | METHOD_DELETE, NEED_RIGHTS, docs_item},
+    {"/docs/", ROUTE_COLLECTION, READS, NEED_RIGHTS, docs_collection},
+    {"/health", ROUTE_EXACT, READS, NEED_NOTHING, status_health},
+    {"/status", ROUTE_EXACT, READS, NEED_READ, status_json},
+    {"/metrics", ROUTE_EXACT, READS, NEED_READ, status_metrics},
+    {"/control/op", ROUTE_EXACT, METHOD_POST, NEED_OPERATOR, control_op},
+};
+
+static bool matches(const struct route *r, struct str path)
+{
+    struct str base = {r->path, strlen(r->path)};
+    if (!str_starts(path, base))
+        return false;
+    switch (r->match) {
+    case ROUTE_EXACT:
+        return path.n == base.n;
+    case ROUTE_ITEM:
+        return path.n > base.n && path.p[path.n - 1] != '/';
+    case ROUTE_COLLECTION:
+        return path.p[path.n - 1] == '/';
+    }
+    return false;
+}
+
+const struct route *route_find(struct str path)
+{
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
+        if (matches(&routes[i], path))
+            return &routes[i];
+    return NULL;
+}

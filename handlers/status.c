@@ -1,0 +1,199 @@
+#include "handlers/status.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "handlers/problem.h"
+#include "handlers/store.h"
+
+/* Everything both forms say, gathered once. */
+struct facts {
+    uint64_t seq, documents;
+    uint64_t connections, accepted, broken;
+    uint64_t requests[6];
+    uint64_t rss_bytes;
+    struct db_writer_stats writer;
+};
+
+static uint64_t rss_bytes(void)
+{
+    char text[128];
+    unsigned long long total = 0, resident = 0;
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    if (sscanf(text, "%llu %llu", &total, &resident) != 2)
+        return 0;
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static enum db_result gather(struct call *c, struct facts *f)
+{
+    const struct store *store = session_of(c)->store;
+    struct db_reader *reader = session_reader(c);
+    memset(f, 0, sizeof *f);
+    enum db_result result = reader ? db_reader_totals(reader, &f->seq, &f->documents) : DB_BROKEN;
+    if (result != DB_OK)
+        return result;
+    for (unsigned i = 0; i < store->loop_count; i++) {
+        const struct loop_stats *s = loop_get_stats(store->loops[i]);
+        f->connections += atomic_load_explicit(&s->connections, memory_order_relaxed);
+        f->accepted += atomic_load_explicit(&s->accepted, memory_order_relaxed);
+        f->broken += atomic_load_explicit(&s->broken, memory_order_relaxed);
+        for (int k = 0; k < 6; k++)
+            f->requests[k] += atomic_load_explicit(&s->requests[k], memory_order_relaxed);
+    }
+    f->rss_bytes = rss_bytes();
+    db_writer_get_stats(store->writer, &f->writer);
+    return DB_OK;
+}
+
+static void add(struct buf *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct buf *out, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (n > 0 && !buf_add(out, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1, 65536))
+        out->len = 0;
+}
+
+static void reply_text(struct call *c, struct str type)
+{
+    struct buf *text = &session_of(c)->text;
+    resp_start(c->resp, 200);
+    resp_header(c->resp, "Content-Type", type);
+    resp_header(c->resp, "Cache-Control", STR_LIT("no-store"));
+    resp_body(c->resp, text->data, text->len);
+}
+
+enum verdict status_health(struct call *c)
+{
+    struct buf *text = &session_of(c)->text;
+    uint64_t seq, documents;
+    struct db_reader *reader = session_reader(c);
+    enum db_result result = reader ? db_reader_totals(reader, &seq, &documents) : DB_BROKEN;
+    if (result != DB_OK) {
+        problem_with(c, 503, "The database cannot be read.",
+                     (struct problem_header){"Retry-After", "5"});
+        return REPLY;
+    }
+    text->len = 0;
+    add(text, "{\"status\":\"ok\"}\n");
+    reply_text(c, STR_LIT("application/json"));
+    return REPLY;
+}
+
+static void json_histogram(struct buf *out, const struct db_writer_stats *w)
+{
+    bool first = true;
+    add(out, "\"burst\":{\"count\":%" PRIu64 ",\"operations\":%" PRIu64 ",\"histogram\":{",
+        w->bursts, w->operations);
+    for (int i = 0; i < DB_BURST_CLASSES; i++) {
+        if (w->histogram[i] == 0)
+            continue;
+        add(out, "%s\"%" PRIu64 "\":%" PRIu64, first ? "" : ",", UINT64_C(1) << i,
+            w->histogram[i]);
+        first = false;
+    }
+    add(out, "}},\n");
+}
+
+enum verdict status_json(struct call *c)
+{
+    const struct store *store = session_of(c)->store;
+    struct buf *out = &session_of(c)->text;
+    struct facts f;
+    enum db_result result = gather(c, &f);
+    if (result != DB_OK) {
+        problem_result(c, result, 0);
+        return REPLY;
+    }
+    uint64_t requests = 0;
+    for (int k = 0; k < 6; k++)
+        requests += f.requests[k];
+    out->len = 0;
+    add(out, "{\"version\":\"%s\",\"pid\":%d,\"supervisor_pid\":%d,\"sqlite\":\"%s\",\n",
+        HANJI_VERSION, (int)getpid(), (int)getppid(), db_sqlite_version());
+    add(out, "\"seq\":%" PRIu64 ",\"documents\":%" PRIu64 ",\"wal_bytes\":%" PRIu64 ",\n", f.seq,
+        f.documents, f.writer.wal_bytes);
+    add(out, "\"uptime_s\":%" PRId64 ",\"threads\":%u,\"connections\":%" PRIu64
+             ",\"accepted\":%" PRIu64 ",\"broken\":%" PRIu64 ",\"requests\":%" PRIu64
+             ",\"rss_bytes\":%" PRIu64 ",\n",
+        c->now_s - store->start_s, store->loop_count, f.connections, f.accepted, f.broken, requests,
+        f.rss_bytes);
+    json_histogram(out, &f.writer);
+    add(out, "\"commit_ms\":{\"p50\":%.3f,\"p99\":%.3f},\n", (double)f.writer.commit_p50_us / 1e3,
+        (double)f.writer.commit_p99_us / 1e3);
+    add(out, "\"checkpoints\":%" PRIu64 ",\"pinned_by\":%" PRId64
+             ",\"queue\":{\"operations\":%" PRIu64 ",\"bytes\":%" PRIu64 "}}\n",
+        f.writer.checkpoints, f.writer.pinned_by, f.writer.queue_operations, f.writer.queue_bytes);
+    reply_text(c, STR_LIT("application/json"));
+    return REPLY;
+}
+
+static void metric(struct buf *out, const char *name, const char *type, const char *help,
+                   uint64_t value)
+{
+    add(out, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", name, help, name, type, name, value);
+}
+
+static void metric_requests(struct buf *out, const struct facts *f)
+{
+    add(out, "# HELP hanji_requests_total Answers by class of status.\n"
+             "# TYPE hanji_requests_total counter\n");
+    for (int k = 2; k < 6; k++)
+        add(out, "hanji_requests_total{status=\"%dxx\"} %" PRIu64 "\n", k, f->requests[k]);
+}
+
+static void metric_commits(struct buf *out, const struct db_writer_stats *w)
+{
+    add(out, "# HELP hanji_commit_seconds Time of a commit with its sync.\n"
+             "# TYPE hanji_commit_seconds summary\n"
+             "hanji_commit_seconds{quantile=\"0.5\"} %.6f\n"
+             "hanji_commit_seconds{quantile=\"0.99\"} %.6f\n"
+             "hanji_commit_seconds_sum %.6f\nhanji_commit_seconds_count %" PRIu64 "\n",
+        (double)w->commit_p50_us / 1e6, (double)w->commit_p99_us / 1e6,
+        (double)w->commit_us_sum / 1e6, w->bursts);
+}
+
+enum verdict status_metrics(struct call *c)
+{
+    const struct store *store = session_of(c)->store;
+    struct buf *out = &session_of(c)->text;
+    struct facts f;
+    enum db_result result = gather(c, &f);
+    if (result != DB_OK) {
+        problem_result(c, result, 0);
+        return REPLY;
+    }
+    out->len = 0;
+    metric_requests(out, &f);
+    metric(out, "hanji_connections", "gauge", "Open FastCGI connections.", f.connections);
+    metric(out, "hanji_connections_total", "counter", "Accepted FastCGI connections.", f.accepted);
+    metric(out, "hanji_broken_total", "counter", "Connections closed for malformed records.",
+           f.broken);
+    metric(out, "hanji_documents", "gauge", "Documents stored.", f.documents);
+    metric(out, "hanji_seq", "counter", "Last sequence number.", f.seq);
+    metric(out, "hanji_wal_bytes", "gauge", "Write-ahead log in use.", f.writer.wal_bytes);
+    metric(out, "hanji_bursts_total", "counter", "Commits.", f.writer.bursts);
+    metric(out, "hanji_operations_total", "counter", "Writes committed.", f.writer.operations);
+    metric(out, "hanji_queue_operations", "gauge", "Writes waiting.", f.writer.queue_operations);
+    metric_commits(out, &f.writer);
+    metric(out, "hanji_resident_bytes", "gauge", "Resident memory of the worker.", f.rss_bytes);
+    metric(out, "hanji_start_time_seconds", "gauge", "Start of the worker, Unix time.",
+           (uint64_t)store->start_s);
+    reply_text(c, STR_LIT("text/plain; version=0.0.4; charset=utf-8"));
+    return REPLY;
+}

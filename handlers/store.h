@@ -1,0 +1,65 @@
+/* Where the loop and the store meet: one store a process, one session a reactor thread.
+ *
+ * A session owns the thread's read connection. Its snapshot begins at the first read of a round and
+ * ends with the round. Writes of a round are handed to the writer together, at its end. */
+#ifndef HANJI_HANDLERS_STORE_H
+#define HANJI_HANDLERS_STORE_H
+
+#include "db/doc.h"
+#include "db/writer.h"
+#include "fcgi/conf.h"
+#include "fcgi/loop.h"
+
+struct store {
+    const struct conf *conf;
+    struct db_config db;
+    struct db_writer *writer;
+    struct buf public_; /* prefixes anybody may read, one a line, as in token.read */
+    int64_t start_s;    /* wall clock when it was opened */
+    void (*stop)(void); /* asks the process to end: the store is broken */
+    const struct loop *const *loops;
+    unsigned loop_count;
+};
+
+struct session {
+    struct store *store;
+    struct db_reader *reader;
+    bool snapshot; /* begun in this round */
+    struct db_op *writes, **writes_tail;
+    struct buf text;  /* a body being built */
+    struct buf value; /* a query parameter being decoded */
+    struct buf link;  /* a URL being built */
+};
+
+/* Opens the file and starts the writer. stop is called from the writer's thread when the store must
+ * not be written again. False with error set when it cannot serve. */
+bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
+                struct db_error *error) __attribute__((warn_unused_result));
+void store_close(struct store *s);
+
+struct db_config store_db_config(const struct conf *conf);
+
+/* The app that the loop calls; arg of app.open is the struct store. */
+extern const struct app store_app;
+
+/* The reader of this thread with the round's snapshot open; NULL when it cannot be begun. */
+struct db_reader *session_reader(struct call *c);
+struct session *session_of(const struct call *c);
+
+/* A parked write: what its answer needs. Handlers that need more embed it first. */
+struct write {
+    struct park park;
+    struct db_op *op; /* set when it was applied */
+    void (*answer)(struct write *w, struct call *c);
+    size_t mount_len;
+    char mount[]; /* SCRIPT_NAME, for links */
+};
+
+/* Queues op for the next burst and parks the call; answer builds the response when op->result is
+ * there (not called when the client has left). Takes op in any case. REPLY when an error was
+ * answered at once, else PARK. */
+enum verdict store_write(struct call *c, struct db_op *op,
+                         void (*answer)(struct write *w, struct call *c))
+    __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,23 @@
+/* API tokens: making them and the hash they are stored under.
+ *
+ * A token is "hanji_" and 32 random bytes in base64url (RFC 4648 5, no padding). Its hash is
+ * BLAKE2b-256; a slow hash would add nothing, the token has 256 bits of entropy. Knows no table. */
+#ifndef HANJI_SEAL_TOKEN_H
+#define HANJI_SEAL_TOKEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { SEAL_TOKEN_LEN = 6 + 43, SEAL_TOKEN_HASH_BYTES = 32 };
+
+/* Call once before anything else of seal/. False: the library cannot be used. */
+bool seal_init(void) __attribute__((warn_unused_result));
+
+/* Makes a token, NUL-terminated. */
+void seal_token_new(char token[SEAL_TOKEN_LEN + 1]);
+
+/* True when the text has the form of a token; then hash is filled. */
+bool seal_token_hash(const char *text, size_t n, unsigned char hash[SEAL_TOKEN_HASH_BYTES])
+    __attribute__((warn_unused_result));
+
+#endif
