@@ -67,7 +67,8 @@ open_data() { # makes DIR (start) or finds it, and takes its lock until the end 
     [ -O "$data" ] || die "$data belongs to someone else"
     conf=$data/hanji.conf socket=$data/run/hanji.sock db=$data/data/hanji.db
     nginx_dir=$data/nginx nginx_conf=$data/nginx/nginx.conf env_file=$data/demo.env
-    [ ${#socket} -le 100 ] || die "$data: too long for a socket below it (at most 100 bytes with /run/hanji.sock)"
+    # A socket's name has at most 107 bytes, and /data/hanji.db.control is the longest here.
+    [ ${#data} -le 85 ] || die "$data: too long for sockets below it (at most 85 bytes)"
     exec 9>"$data/lock" || die "cannot write into $data"
     flock -w 180 9 || die "another start or stop is busy in $data"
 }
