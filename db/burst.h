@@ -8,7 +8,8 @@
 /* Applies every operation of the list in order and commits. Fills result (and created, seq) of
  * each. An operation whose precondition fails, fails alone; anything that ends the transaction
  * fails all of them, and nothing of the burst is in the file then. *commit_us is the time of the
- * COMMIT, 0 when nothing was written. Returns DB_BROKEN when the store must not be written again. */
+ * COMMIT, 0 when nothing was written. Returns DB_BROKEN when the store must not be written
+ * again. */
 enum db_result db_burst_run(struct db_conn *c, struct db_op *list, uint64_t *commit_us)
     __attribute__((warn_unused_result));
 

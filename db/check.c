@@ -29,8 +29,7 @@ static const struct {
      " WHERE change.op = 'delete' AND change.seq > doc.seq"},
 };
 
-static enum db_result integrity(struct db_conn *c, void (*each)(void *, const char *), void *arg,
-                                bool *found)
+static enum db_result integrity(struct db_conn *c, db_check_fn *each, void *arg, bool *found)
 {
     sqlite3_stmt *s = NULL;
     int rc = sqlite3_prepare_v2(c->db, "PRAGMA integrity_check", -1, &s, NULL);
@@ -57,8 +56,8 @@ static enum db_result rule(struct db_conn *c, size_t i, int64_t *rows)
     return db_cause(rc);
 }
 
-enum db_result db_check(const struct db_config *config, void (*each)(void *arg, const char *finding),
-                        void *arg, struct db_error *error)
+enum db_result db_check(const struct db_config *config, db_check_fn *each, void *arg,
+                        struct db_error *error)
 {
     struct db_conn c;
     bool found = false;

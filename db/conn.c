@@ -37,8 +37,8 @@ bool db_sqlite_has_wal_race(void)
     return v >= 3007000 && !mended;
 }
 
-/* No checkpoint of its own (the server's rule), WAL files that stay for readers of the group, patience
- * with the server's commits, and REPLACE that fires the delete triggers. */
+/* No checkpoint of its own (the server's rule), WAL files that stay for readers of the group,
+ * patience with the server's commits, and REPLACE that fires the delete triggers. */
 const char *const db_shell_commands[] = {
     ".output /dev/null",
     "PRAGMA wal_autocheckpoint=0",

@@ -46,10 +46,10 @@ struct db_conn {
     bool waited;    /* it waited since this was last set to false: somebody else writes */
 };
 
-/* Opens path; c must not move afterwards. DB_CREATE makes the file (mode 0640) when it is not there,
- * and may be used only before this process has another connection to it (closing the descriptor
- * would drop that one's POSIX locks). cache_bytes bounds the page cache. On failure nothing is left
- * open and error says why. */
+/* Opens path; c must not move afterwards. DB_CREATE makes the file (mode 0640) when it is not
+ * there, and may be used only before this process has another connection to it (closing the
+ * descriptor would drop that one's POSIX locks). cache_bytes bounds the page cache. On failure
+ * nothing is left open and error says why. */
 enum db_result db_conn_open(struct db_conn *c, const char *path, enum db_access access,
                             uint64_t cache_bytes, struct db_error *error)
     __attribute__((warn_unused_result));
@@ -57,8 +57,8 @@ enum db_result db_conn_open(struct db_conn *c, const char *path, enum db_access 
 /* Closes; safe on a zeroed struct. */
 void db_conn_close(struct db_conn *c);
 
-/* The statement of a slot, prepared from sql at its first use, reset and without bindings. NULL when
- * it cannot be prepared. */
+/* The statement of a slot, prepared from sql at its first use, reset and without bindings. NULL
+ * when it cannot be prepared. */
 sqlite3_stmt *db_conn_statement(struct db_conn *c, enum db_slot slot, const char *sql);
 
 /* Steps a statement that returns no rows, and resets it. SQLite's result code, SQLITE_DONE for

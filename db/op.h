@@ -1,8 +1,8 @@
 /* Operations: writes as values that own their bytes.
  *
  * A handler fills one, the writer applies it inside a burst and notes what came of it, the handler
- * answers from that. Also the wire form between operator commands and a running server. An operation
- * belongs to one thread at a time; passing it on passes it whole. */
+ * answers from that. Also the wire form between operator commands and a running server. An
+ * operation belongs to one thread at a time; passing it on passes it whole. */
 #ifndef HANJI_DB_OP_H
 #define HANJI_DB_OP_H
 

@@ -1,8 +1,8 @@
 /* Snapshots: reading at one state of the file.
  *
- * A reader belongs to one thread. Between db_reader_begin and db_reader_end every read sees the same
- * commit, the newest one at the first read. Snapshots are short (a round of the loop): a long one
- * would keep the write-ahead log from being reused. */
+ * A reader belongs to one thread. Between db_reader_begin and db_reader_end every read sees the
+ * same commit, the newest one at the first read. Snapshots are short (a round of the loop): a long
+ * one would keep the write-ahead log from being reused. */
 #ifndef HANJI_DB_READER_H
 #define HANJI_DB_READER_H
 

@@ -5,8 +5,8 @@
  * is bounded in operations and bytes. Only this thread writes and checkpoints.
  *
  * A lone writer never waits. When the last bursts held several, the next one gathers for them,
- * bounded by a fraction of the last commit: without that, closed-loop clients split into bursts of 1
- * and N-1 and each rides every second sync. */
+ * bounded by a fraction of the last commit: without that, closed-loop clients split into bursts of
+ * 1 and N-1 and each rides every second sync. */
 #ifndef HANJI_DB_WRITER_H
 #define HANJI_DB_WRITER_H
 
@@ -59,8 +59,8 @@ void db_writer_stop(struct db_writer *w);
 
 void db_writer_get_stats(struct db_writer *w, struct db_writer_stats *stats);
 
-/* Without a thread, for operator commands when no server runs: opens, applies one operation with its
- * own sync, closes. Returns what opening said, or the operation's result. */
+/* Without a thread, for operator commands when no server runs: opens, applies one operation with
+ * its own sync, closes. Returns what opening said, or the operation's result. */
 enum db_result db_writer_once(const struct db_config *config, struct db_op *op,
                               struct db_error *error) __attribute__((warn_unused_result));
 

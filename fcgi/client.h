@@ -5,8 +5,8 @@
 #include "fcgi/buf.h"
 
 /* Posts n bytes to path over the unix socket and appends the answer's body to out. Returns the HTTP
- * status; 0 when nobody listens there; 599 when somebody does but may not be reached (errno says why)
- * or does not answer properly within 30 s. */
+ * status; 0 when nobody listens there; 599 when somebody does but may not be reached (errno says
+ * why) or does not answer properly within 30 s. */
 unsigned client_post(const char *socket, const char *path, const void *body, size_t n,
                      struct buf *out);
 

@@ -173,7 +173,7 @@ bool parse_http_date(struct str s, int64_t *unix_s)
         second = time_of_day(&c);
         expect(&c, " ");
         year = number(&c, 4);
-    } else { /* IMF-fixdate: Sun, 06 Nov 1994 08:49:37 GMT; RFC 850: Sunday, 06-Nov-94 08:49:37 GMT */
+    } else { /* Sun, 06 Nov 1994 08:49:37 GMT, or as in RFC 850 Sunday, 06-Nov-94 08:49:37 GMT */
         bool fix = comma - s.p == 3;
         const char *sep = fix ? " " : "-";
         c.p = comma + 1;

@@ -33,8 +33,9 @@ static int fail(struct conf_error *error, const char *path, const char *why)
     return -1;
 }
 
-/* Whether somebody accepts connections there. A worker that still drains after its supervisor was
- * killed keeps the socket open, too; it is known by the supervisor, who called listen, being gone. */
+/* Whether somebody accepts connections there. A worker that still drains after its supervisor
+ * was killed keeps the socket open, too; it is known by the supervisor, who called listen, being
+ * gone. */
 static bool alive(const struct sockaddr_un *address)
 {
     struct ucred peer = {0};

@@ -9,8 +9,8 @@
 /* The first socket that systemd (or whoever speaks sd_listen_fds(3)) passed, -1 for none. */
 int listen_inherited(void);
 
-/* Makes a listening unix socket. A stale file of a server that is gone is replaced; a live one is an
- * error. group may be "". Returns the descriptor, or -1 with error set. */
+/* Makes a listening unix socket. A stale file of a server that is gone is replaced; a live one is
+ * an error. group may be "". Returns the descriptor, or -1 with error set. */
 int listen_unix(const char *path, unsigned mode, const char *group, int backlog,
                 struct conf_error *error);
 

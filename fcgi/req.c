@@ -125,11 +125,11 @@ static void fault(struct req *r, uint16_t status, const char *text)
 /* Copies value behind what is there already, with ", " between. */
 static bool store(struct decoding *d, struct str *to, const char *value)
 {
-    size_t n = strlen(value), sep = to->n > 0 ? 2 : 0;
+    size_t n = strlen(value), sep = to->p != NULL && to->n > 0 ? 2 : 0;
     char *p = arena_alloc(d->arena, to->n + sep + n + 1);
     if (p == NULL)
         return false;
-    if (to->n > 0) {
+    if (sep > 0) {
         memcpy(p, to->p, to->n);
         memcpy(p + to->n, ", ", 2);
     }

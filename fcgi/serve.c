@@ -140,9 +140,10 @@ static void free_loops(void)
     serve.count = 0;
 }
 
-int serve_run(const struct serve_config *s)
+int serve_run(const struct serve_config *config)
 {
-    serve.config = s;
+    const struct serve_config *s = config;
+    serve.config = config;
     raise_descriptor_limit();
     while (serve.count < s->conf->threads) {
         struct loop *l = make_loop(s, serve.count);

@@ -143,7 +143,8 @@ static void forget(struct worker *w)
     *w = (struct worker){.fd = -1};
 }
 
-/* Becomes the binary on disk, which goes on supervising the same children. Returns when it cannot. */
+/* Becomes the binary on disk, which goes on supervising the same children. Returns when it
+ * cannot. */
 static void become_new(struct supervisor *s)
 {
     char text[96];

@@ -1,13 +1,13 @@
 /* The supervisor: owns the listening sockets, keeps a worker running, hands over to a new one.
  *
- * It never serves and never opens the database. The sockets outlive workers, so that connections wait
- * in the kernel while one is replaced. A worker that was ready and ends is started again at once;
- * one that ends early is started again with growing pauses; a first one that never gets ready ends
- * the supervisor with its status, so that a wrong configuration is seen at once.
+ * It never serves and never opens the database. The sockets outlive workers, so that connections
+ * wait in the kernel while one is replaced. A worker that was ready and ends is started again at
+ * once; one that ends early is started again with growing pauses; a first one that never gets ready
+ * ends the supervisor with its status, so that a wrong configuration is seen at once.
  *
- * SIGTERM, SIGINT: drain the worker, then end with 0. SIGUSR2: start a worker from the binary now on
- * disk; when it is ready drain the old one and become the new binary too (same process id); when it
- * is not ready in time nothing changes. */
+ * SIGTERM, SIGINT: drain the worker, then end with 0. SIGUSR2: start a worker from the binary now
+ * on disk; when it is ready drain the old one and become the new binary too (same process id); when
+ * it is not ready in time nothing changes. */
 #ifndef HANJI_FCGI_SUPERVISE_H
 #define HANJI_FCGI_SUPERVISE_H
 

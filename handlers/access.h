@@ -1,9 +1,9 @@
 /* Who may do what: credentials and prefixes.
  *
- * Nothing is writable, and nothing but public collections readable, without a credential. A token is
- * looked up in the round's snapshot for every request, so that a revoked one stops working at the
- * next. Prefixes are URL paths below the mount, one a line: one that ends in '/' covers what is below
- * it, another covers exactly that path and what is below it; "/" covers everything. */
+ * Nothing is writable, and nothing but public collections readable, without a credential. A token
+ * is looked up in the round's snapshot for every request, so that a revoked one stops working at
+ * the next. Prefixes are URL paths below the mount, one a line: one that ends in '/' covers what is
+ * below it, another covers exactly that path and what is below it; "/" covers everything. */
 #ifndef HANJI_HANDLERS_ACCESS_H
 #define HANJI_HANDLERS_ACCESS_H
 

@@ -22,8 +22,8 @@ int ctl_check(const struct conf *conf, int argc, char **argv)
     }
     printf("SQLite %s: %s\n", db_sqlite_version(),
            db_sqlite_has_wal_race()
-               ? "has the WAL-reset race; only hanji's writer may checkpoint (use `hanji sql`, not a "
-                 "plain shell, to write beside a running server)"
+               ? "has the WAL-reset race; only hanji's writer may checkpoint (to write beside a "
+                 "running server use `hanji sql`, not a plain shell)"
                : "free of the WAL-reset race");
     enum db_result result = db_check(&db, print_finding, &findings, &error);
     if (result == DB_OK) {

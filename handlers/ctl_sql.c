@@ -1,4 +1,5 @@
-/* hanji sql: the sqlite3 shell on the database, with the settings a guest beside the server needs. */
+/* hanji sql: the sqlite3 shell on the database, with the settings a guest beside the server
+ * needs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

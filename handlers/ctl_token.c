@@ -30,8 +30,8 @@ static int usage(const char *why)
             "[--expires WHEN]\n"
             "       hanji [-c CONF] token list\n"
             "       hanji [-c CONF] token revoke NAME\n"
-            "A PREFIX that starts with '/' is a URL path (\"/\": everything), another is a document "
-            "key.\nWHEN is 30d, 12h, 90m or a date such as 2027-01-31.\n",
+            "A PREFIX that starts with '/' is a URL path (\"/\": everything), another is a "
+            "document key.\nWHEN is 30d, 12h, 90m or a date such as 2027-01-31.\n",
             why);
     return CTL_USAGE;
 }

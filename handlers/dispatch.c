@@ -1,7 +1,6 @@
 #include "handlers/dispatch.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "handlers/access.h"
 #include "handlers/problem.h"
@@ -33,13 +32,11 @@ static void answer_method(struct call *c, const struct route *route)
         {METHOD_DELETE, "DELETE"}, {METHOD_POST, "POST"}, {METHOD_PATCH, "PATCH"},
     };
     char allow[64] = "";
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!(route->methods & names[i].method))
-            continue;
-        if (allow[0] != 0)
-            strcat(allow, ", ");
-        strcat(allow, names[i].name);
-    }
+    int len = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (route->methods & names[i].method)
+            len += snprintf(allow + len, sizeof allow - (size_t)len, "%s%s", len > 0 ? ", " : "",
+                            names[i].name);
     problem_with(c, 405, "This resource does not have that method.",
                  (struct problem_header){"Allow", allow});
 }

@@ -1,8 +1,8 @@
 /* Documents over HTTP.
  *
  * What is stored is what is served, byte for byte, with the Content-Type it came with. The ETag is
- * the sequence number of the last change, so it is strong and never comes back. Stored documents are
- * served with nosniff and a sandboxing policy: a stored HTML page cannot act as the site. */
+ * the sequence number of the last change, so it is strong and never comes back. Stored documents
+ * are served with nosniff and a sandboxing policy: a stored HTML page cannot act as the site. */
 #include "handlers/docs.h"
 
 #include <stdio.h>
@@ -92,8 +92,8 @@ static enum verdict get(struct call *c, const struct db_precond *p)
     return REPLY;
 }
 
-/* RFC 9110 8.3.1 allows more in quoted parameters than anybody sends; what is refused here could not
- * be sent back in a header. */
+/* RFC 9110 8.3.1 allows more in quoted parameters than anybody sends; what is refused here could
+ * not be sent back in a header. */
 static bool type_ok(struct str type)
 {
     bool slash = false;
@@ -230,7 +230,8 @@ enum verdict docs_item(struct call *c)
     }
 }
 
-/* A list being written: one row more than the limit is read, to know whether there is a next page. */
+/* A list being written: one row more than the limit is read, to know whether there is a next
+ * page. */
 struct listing {
     struct json json;
     unsigned limit;

@@ -83,7 +83,8 @@ static bool printable(struct str s)
     return true;
 }
 
-void problem_with(struct call *c, unsigned status, const char *detail, struct problem_header header)
+void problem_with(struct call *c, unsigned status, const char *detail,
+                  struct problem_header header)
 {
     struct about a = about(c);
     struct buf *text = &session_of(c)->text;
@@ -95,7 +96,8 @@ void problem_with(struct call *c, unsigned status, const char *detail, struct pr
     else
         as_json(&j, status, detail, a.request_id);
     if (status >= 500)
-        log_line(status == 503 ? LOG_DEBUG : LOG_WARN, detail, "status", resp_reason(status), "request", a.request_id.p, NULL);
+        log_line(status == 503 ? LOG_DEBUG : LOG_WARN, detail, "status", resp_reason(status),
+                 "request", a.request_id.p, NULL);
     resp_reset(c->resp);
     resp_start(c->resp, status);
     resp_header(c->resp, "Content-Type",

@@ -14,7 +14,8 @@ struct problem_header {
 
 /* Answers with the status and one sentence of detail; whatever was built before is dropped. */
 void problem(struct call *c, unsigned status, const char *detail);
-void problem_with(struct call *c, unsigned status, const char *detail, struct problem_header header);
+void problem_with(struct call *c, unsigned status, const char *detail,
+                  struct problem_header header);
 
 /* The answer for a cause the store named. pid: with DB_WAL_LIMIT, who pins the log (0: unknown). */
 void problem_result(struct call *c, enum db_result result, int64_t pid);
