@@ -82,11 +82,8 @@ struct field {
     }
 
 static const struct field fields[] = {
-    FIELD("HTTPS", https_text, REPEAT_IGNORE),
     FIELD("REQUEST_ID", request_id, REPEAT_IGNORE),
-    FIELD("HTTP_HOST", host, REPEAT_REFUSE),
     FIELD("REQUEST_URI", request_uri, REPEAT_REFUSE),
-    FIELD("REMOTE_ADDR", remote_addr, REPEAT_IGNORE),
     FIELD("SCRIPT_NAME", mount, REPEAT_REFUSE),
     FIELD("HTTP_ACCEPT", accept, REPEAT_JOIN),
     FIELD("CONTENT_TYPE", content_type, REPEAT_REFUSE),
@@ -229,7 +226,6 @@ struct req *req_decode(struct arena *a, struct frame *f)
     if (!codec_decode(f, take_param, &d))
         return NULL;
     r->method = method_of(r->method_name);
-    r->https = r->https_text.n > 0 && !str_eq(r->https_text, STR_LIT("off"));
     if (r->method_name.n == 0)
         fault(r, 400, "The web server sent no REQUEST_METHOD.");
     if (r->mount.p == NULL)

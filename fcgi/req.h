@@ -25,11 +25,9 @@ enum method {
 
 struct req {
     enum method method;
-    bool https;
     bool operator_; /* came over the control socket, which only this user and root can open */
     uint16_t fault_status; /* 0, or the status that answers this request: 400, 413, 503 */
     const char *fault;     /* one sentence for the person who sent it */
-    const char *allow;     /* set by dispatch for 405 */
     struct str method_name;
     struct str path;  /* below the mount, starts with '/', path_ok */
     struct str mount; /* SCRIPT_NAME, "" or "/prefix" */
@@ -43,9 +41,7 @@ struct req {
     struct str if_modified_since;
     struct str if_unmodified_since;
     struct str accept;
-    struct str host;
-    struct str remote_addr;
-    struct str document_uri, request_uri, https_text;
+    struct str document_uri, request_uri;
     struct frame *frame; /* holds the body; frame_take_body moves it out */
 };
 
