@@ -37,13 +37,12 @@ bool db_sqlite_has_wal_race(void)
     return v >= 3007000 && !mended;
 }
 
-/* No checkpoint of its own (the server's rule), WAL files that stay for readers of the group,
- * patience with the server's commits, and REPLACE that fires the delete triggers. */
+/* No checkpoint of its own (the server's rule), WAL files that stay for readers of the group, and
+ * patience with the server's commits. */
 const char *const db_shell_commands[] = {
     ".output /dev/null",
     "PRAGMA wal_autocheckpoint=0",
     "PRAGMA synchronous=FULL",
-    "PRAGMA recursive_triggers=ON",
     ".timeout 5000",
     ".filectrl persist_wal 1",
     ".output stdout",
@@ -158,6 +157,10 @@ enum db_result db_conn_open(struct db_conn *c, const char *path, enum db_access 
     *c = (struct db_conn){0};
     if (made != DB_OK)
         return made;
+    if (access != DB_CREATE && faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0) {
+        db_set_error(error, "%s: %s", path, strerror(errno));
+        return errno == ENOENT ? DB_NONE : DB_BROKEN;
+    }
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
                 (access == DB_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
     int rc = sqlite3_open_v2(path, &c->db, flags, NULL);

@@ -188,11 +188,12 @@ static void checkpoint(struct db_writer *w, bool at_once)
     int64_t pid = left > 0 ? db_checkpoint_pinned_by(&w->checkpoint) : 0;
     w->checkpoint_after_us = left > 0 || result != DB_OK ? db_clock_us() + RETRY_US : 0;
     pthread_mutex_lock(&w->lock);
-    w->stats.checkpoints++;
-    w->stats.pinned_by = pid;
-    pthread_mutex_unlock(&w->lock);
     if (left == 0 && result == DB_OK)
         w->wal_frames = 0; /* the next commit starts at its beginning */
+    w->stats.checkpoints++;
+    w->stats.pinned_by = pid;
+    w->stats.wal_bytes = w->wal_frames * w->page_bytes;
+    pthread_mutex_unlock(&w->lock);
 }
 
 static void fail_at_limit(struct db_writer *w, struct db_op *list)

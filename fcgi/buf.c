@@ -5,12 +5,14 @@
 
 bool buf_reserve(struct buf *b, size_t extra, size_t max_bytes)
 {
-    if (extra <= b->cap - b->len)
-        return true;
     if (extra > max_bytes || b->len > max_bytes - extra)
         return false;
+    if (extra <= b->cap - b->len)
+        return true;
     size_t need = b->len + extra;
     size_t cap = b->cap ? b->cap : 512;
+    if (cap > max_bytes)
+        cap = max_bytes;
     while (cap < need)
         cap = cap > max_bytes / 2 ? max_bytes : cap * 2;
     unsigned char *data = realloc(b->data, cap);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { KIND_TEXT, KIND_COUNT, KIND_MODE, KIND_SIZE, KIND_TIME };
+enum kind { KIND_TEXT, KIND_LIST, KIND_COUNT, KIND_MODE, KIND_SIZE, KIND_TIME };
 
 struct key {
     const char *name;
@@ -63,8 +63,8 @@ static const struct key keys[] = {
      "page cache of each reactor thread"},
     {"write_cache", KIND_SIZE, AT(write_cache_bytes), "2m", 65536, 16 * GIB,
      "page cache of the writer"},
-    {"public", KIND_TEXT, AT(public_), "", 0, 0,
-     "document-key prefixes anybody may read, separated by commas"},
+    {"public", KIND_LIST, AT(public_), "", 0, 0,
+     "document-key prefixes anybody may read, separated by commas; may stand on several lines"},
     {"log_level", KIND_TEXT, AT(log_level_name), "info", 0, 0, "error, warn, info or debug"},
 };
 enum { KEYS = sizeof keys / sizeof *keys };
@@ -128,45 +128,116 @@ static const char *wanted(enum kind kind)
     }
 }
 
-static bool set_number(struct conf *c, const struct key *k, const char *value, const char *where,
+static void environment_name(const struct key *k, char *out, size_t n)
+{
+    size_t len = (size_t)snprintf(out, n, "HANJI_");
+    for (const char *p = k->name; *p != 0 && len + 1 < n; p++)
+        out[len++] = (char)toupper((unsigned char)*p);
+    out[len] = 0;
+}
+
+/* "hanji.conf:3", "HANJI_THREADS" or "--threads". */
+static void origin_of(const struct conf *c, const struct key *k, char *out, size_t n)
+{
+    int origin = c->origin[k - keys];
+    if (origin == CONF_ENVIRONMENT) {
+        environment_name(k, out, n);
+    } else if (origin == CONF_FLAG) {
+        snprintf(out, n, "--%s", k->name);
+    } else if (origin == CONF_DEFAULT) {
+        snprintf(out, n, "default of %s", k->name);
+    } else {
+        snprintf(out, n, "%.200s:%d: %s", c->file, origin, k->name);
+    }
+}
+
+static bool refuse(const struct conf *c, const struct key *k, struct conf_error *error,
+                   const char *why)
+{
+    char where[CONF_TEXT_MAX];
+    origin_of(c, k, where, sizeof where);
+    return fail(error, "%.300s: %.200s", where, why);
+}
+
+bool conf_refuse(const struct conf *c, const char *key, const char *why, struct conf_error *error)
+{
+    return refuse(c, find(key), error, why);
+}
+
+static bool set_number(struct conf *c, const struct key *k, const char *value,
                        struct conf_error *error)
 {
-    char *end = NULL;
+    char *end = NULL, why[200];
     errno = 0;
     uint64_t v = strtoull(value, &end, k->kind == KIND_MODE ? 8 : 10);
     uint64_t factor = end != value && isdigit((unsigned char)value[0]) ? unit_factor(k->kind, end)
                                                                        : 0;
-    if (errno != 0 || factor == 0 || v > UINT64_MAX / factor)
-        return fail(error, "%s: %s: \"%s\" is not %s", where, k->name, value, wanted(k->kind));
+    if (errno != 0 || factor == 0 || v > UINT64_MAX / factor) {
+        snprintf(why, sizeof why, "\"%.100s\" is not %s", value, wanted(k->kind));
+        return refuse(c, k, error, why);
+    }
     v *= factor;
-    if (v < k->min || v > k->max)
-        return fail(error, "%s: %s: %s is outside what is possible (%llu to %llu)", where, k->name,
-                    value, (unsigned long long)k->min, (unsigned long long)k->max);
+    if (v < k->min || v > k->max) {
+        snprintf(why, sizeof why, "%.60s is outside what is possible (%llu to %llu)", value,
+                 (unsigned long long)k->min, (unsigned long long)k->max);
+        return refuse(c, k, error, why);
+    }
     *(uint64_t *)(void *)((char *)c + k->offset) = v;
     return true;
 }
 
-static bool set(struct conf *c, const struct key *k, const char *value, const char *where,
+static bool is_number(const struct key *k)
+{
+    return k->kind != KIND_TEXT && k->kind != KIND_LIST;
+}
+
+static bool set(struct conf *c, const struct key *k, const char *value, int origin,
                 struct conf_error *error)
 {
-    if (k->kind != KIND_TEXT)
-        return set_number(c, k, value, where, error);
-    size_t n = strlen(value);
-    if (n >= CONF_TEXT_MAX)
-        return fail(error, "%s: %s is longer than %d bytes", where, k->name, CONF_TEXT_MAX - 1);
-    memcpy((char *)c + k->offset, value, n + 1);
+    bool more = k->kind == KIND_LIST && origin > 0 && c->origin[k - keys] > 0;
+    c->origin[k - keys] = origin;
+    if (is_number(k))
+        return set_number(c, k, value, error);
+    char *text = (char *)c + k->offset;
+    size_t at = more ? strlen(text) : 0;
+    int n = snprintf(text + at, CONF_TEXT_MAX - at, "%s%s", at > 0 ? "," : "", value);
+    if (n < 0 || at + (size_t)n >= CONF_TEXT_MAX)
+        return refuse(c, k, error, "the value is longer than 1023 bytes");
     return true;
 }
 
 struct reading {
     struct conf *c;
-    const char *file;
+    FILE *file;
+    int line;
     struct conf_error *error;
     bool failed;
 };
 
-/* inih calls this for each line; its own line numbers are only in ini_parse's result, so a wrong
- * key or value returns 0, which makes ini_parse report that line. */
+/* inih reads through this, which counts lines and takes away three of its habits: a line that
+ * begins with a blank would continue the value before it, only ';' would start a comment behind a
+ * value, and the rest of a long line would be taken for a line of its own. */
+static char *next_line(char *line, int size, void *stream)
+{
+    struct reading *r = stream;
+    if (fgets(line, size, r->file) == NULL)
+        return NULL;
+    r->line++;
+    if (strchr(line, '\n') == NULL && !feof(r->file)) {
+        r->failed = !fail(r->error, "%.200s:%d: the line is longer than %d bytes", r->c->file,
+                          r->line, size - 2);
+        return NULL;
+    }
+    size_t lead = strspn(line, " \t");
+    memmove(line, line + lead, strlen(line + lead) + 1);
+    for (char *p = line; (p = strchr(p, '#')) != NULL; p++)
+        if (p > line && (p[-1] == ' ' || p[-1] == '\t')) {
+            memcpy(p, "\n", 2);
+            break;
+        }
+    return line;
+}
+
 static int take_line(void *arg, const char *section, const char *name, const char *value)
 {
     struct reading *r = arg;
@@ -174,37 +245,39 @@ static int take_line(void *arg, const char *section, const char *name, const cha
     if (r->failed)
         return 0;
     if (section[0] != 0)
-        r->failed = !fail(r->error, "sections such as [%s] are not used here", section);
+        r->failed = !fail(r->error, "%.200s:%d: sections such as [%.50s] are not used here",
+                          r->c->file, r->line, section);
     else if (k == NULL)
-        r->failed = !fail(r->error, "unknown key \"%s\"", name);
+        r->failed = !fail(r->error, "%.200s:%d: unknown key \"%.100s\"", r->c->file, r->line,
+                          name);
     else
-        r->failed = !set(r->c, k, value, "", r->error);
+        r->failed = !set(r->c, k, value, r->line, r->error);
     return !r->failed;
 }
 
 static bool load_file(struct conf *c, const char *file, struct conf_error *error)
 {
-    struct reading r = {c, file, error, false};
-    int line = ini_parse(file, take_line, &r);
-    if (line == 0)
-        return true;
-    if (line < 0)
-        return fail(error, "%s: %s", file, line == -1 ? strerror(errno) : "not enough memory");
-    struct conf_error inner = *error;
-    const char *why = r.failed ? inner.text : "this is not \"key = value\"";
-    return fail(error, "%s:%d: %s", file, line, why + strspn(why, ": "));
+    struct reading r = {.c = c, .file = fopen(file, "re"), .error = error};
+    snprintf(c->file, sizeof c->file, "%s", file);
+    if (r.file == NULL)
+        return fail(error, "%.300s: %s", file, strerror(errno));
+    int line = ini_parse_stream(next_line, &r, take_line, &r);
+    bool unread = ferror(r.file) != 0;
+    fclose(r.file);
+    if (unread)
+        return fail(error, "%.300s: %s", file, strerror(EIO));
+    if (r.failed)
+        return false;
+    return line == 0 || fail(error, "%.300s:%d: this is not \"key = value\"", file, line);
 }
 
 static bool load_environment(struct conf *c, struct conf_error *error)
 {
     for (size_t i = 0; i < KEYS; i++) {
-        char name[64] = "HANJI_";
-        size_t at = strlen(name);
-        for (const char *p = keys[i].name; *p; p++)
-            name[at++] = (char)toupper((unsigned char)*p);
-        name[at] = 0;
+        char name[64];
+        environment_name(&keys[i], name, sizeof name);
         const char *value = getenv(name);
-        if (value != NULL && !set(c, &keys[i], value, name, error))
+        if (value != NULL && !set(c, &keys[i], value, CONF_ENVIRONMENT, error))
             return false;
     }
     return true;
@@ -212,9 +285,10 @@ static bool load_environment(struct conf *c, struct conf_error *error)
 
 bool conf_load(struct conf *c, const char *file, struct conf_error *error)
 {
+    _Static_assert((int)KEYS <= (int)CONF_KEYS_MAX, "room for where each key was set");
     memset(c, 0, sizeof *c);
     for (size_t i = 0; i < KEYS; i++)
-        if (!set(c, &keys[i], keys[i].initial, "default", error))
+        if (!set(c, &keys[i], keys[i].initial, CONF_DEFAULT, error))
             return false;
     if (file != NULL && !load_file(c, file, error))
         return false;
@@ -223,12 +297,10 @@ bool conf_load(struct conf *c, const char *file, struct conf_error *error)
 
 bool conf_flag(struct conf *c, const char *name, const char *value, struct conf_error *error)
 {
-    char where[64];
     const struct key *k = find(name);
     if (k == NULL)
-        return fail(error, "unknown flag --%s", name);
-    snprintf(where, sizeof where, "--%s", k->name);
-    return set(c, k, value, where, error);
+        return fail(error, "unknown flag --%.100s", name);
+    return set(c, k, value, CONF_FLAG, error);
 }
 
 bool conf_finish(struct conf *c, struct conf_error *error)
@@ -236,17 +308,18 @@ bool conf_finish(struct conf *c, struct conf_error *error)
     if (c->control[0] == 0) {
         int n = snprintf(c->control, sizeof c->control, "%s.control", c->database);
         if (n < 0 || (size_t)n >= sizeof c->control)
-            return fail(error, "database: the name is too long");
+            return conf_refuse(c, "database", "the name is too long", error);
     }
     if (!log_level_parse(c->log_level_name, &c->log_level))
-        return fail(error, "log_level: \"%s\" is not error, warn, info or debug",
-                    c->log_level_name);
+        return conf_refuse(c, "log_level", "it is error, warn, info or debug", error);
     if (c->queue_bytes < c->max_body_bytes)
-        return fail(error, "queue_bytes is smaller than max_body: no such body could be stored");
+        return conf_refuse(c, "queue_bytes",
+                           "it is smaller than max_body: no such body could be stored", error);
     if (c->body_memory_bytes < c->max_body_bytes)
-        return fail(error, "body_memory is smaller than max_body: no such body could be taken");
+        return conf_refuse(c, "body_memory",
+                           "it is smaller than max_body: no such body could be taken", error);
     if (c->wal_limit_bytes <= c->checkpoint_bytes)
-        return fail(error, "wal_limit must be larger than checkpoint_size");
+        return conf_refuse(c, "wal_limit", "it must be larger than checkpoint_size", error);
     return true;
 }
 
@@ -261,8 +334,8 @@ void conf_print(const struct conf *c, FILE *out)
 {
     for (size_t i = 0; i < KEYS; i++) {
         const void *at = (const char *)c + keys[i].offset;
-        uint64_t v = keys[i].kind == KIND_TEXT ? 0 : *(const uint64_t *)at;
-        if (keys[i].kind == KIND_TEXT)
+        uint64_t v = is_number(&keys[i]) ? *(const uint64_t *)at : 0;
+        if (!is_number(&keys[i]))
             fprintf(out, "%s = %s\n", keys[i].name, (const char *)at);
         else if (keys[i].kind == KIND_MODE)
             fprintf(out, "%s = %04llo\n", keys[i].name, (unsigned long long)v);

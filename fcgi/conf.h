@@ -12,7 +12,7 @@
 
 #include "fcgi/log.h"
 
-enum { CONF_TEXT_MAX = 1024 };
+enum { CONF_TEXT_MAX = 1024, CONF_KEYS_MAX = 32 };
 
 struct conf {
     char database[CONF_TEXT_MAX];
@@ -38,7 +38,12 @@ struct conf {
     uint64_t wal_limit_bytes;
     uint64_t read_cache_bytes;
     uint64_t write_cache_bytes;
+    /* where each value was set, in order of the table: a line of file, or an enum conf_origin */
+    char file[CONF_TEXT_MAX];
+    int origin[CONF_KEYS_MAX];
 };
+
+enum conf_origin { CONF_DEFAULT = 0, CONF_ENVIRONMENT = -1, CONF_FLAG = -2 };
 
 struct conf_error {
     char text[512];
@@ -56,6 +61,9 @@ bool conf_flag(struct conf *c, const char *name, const char *value, struct conf_
 
 /* Fills what depends on other keys and checks what spans several. Call after the last flag. */
 bool conf_finish(struct conf *c, struct conf_error *error) __attribute__((warn_unused_result));
+
+/* Says where the value of a key was set and why it is wrong; always false. */
+bool conf_refuse(const struct conf *c, const char *key, const char *why, struct conf_error *error);
 
 /* Prints the keys, their defaults and meanings, for --help. */
 void conf_help(FILE *out);

@@ -187,8 +187,13 @@ bool parse_http_date(struct str s, int64_t *unix_s)
         second = time_of_day(&c);
         expect(&c, " GMT");
     }
-    if (!c.ok || c.p != c.end || mday < 1 || mday > 31)
+    if (!c.ok || c.p != c.end)
         return false;
-    *unix_s = days_from_civil(year, month, mday) * 86400 + second;
+    int64_t day = days_from_civil(year, month, mday), same_year;
+    unsigned same_month, same_mday;
+    civil(day, &same_year, &same_month, &same_mday);
+    if (same_month != month || same_mday != mday) /* the month has no such day */
+        return false;
+    *unix_s = day * 86400 + second;
     return true;
 }

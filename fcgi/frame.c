@@ -152,6 +152,7 @@ static bool management_header(struct frame *f)
     }
     unsigned char record[16];
     frame_put_unknown(record, f->type);
+    f->type = 0; /* it means nothing for the request that may be open */
     f->sink = SINK_DROP;
     return reply(f, record, sizeof record);
 }

@@ -3,8 +3,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "fcgi/resp.h"
 
 enum { LINE_MAX_BYTES = 2048 };
 
@@ -62,6 +66,13 @@ static void add_quoted(struct line *l, const char *s)
 static void open_line(struct line *l, enum log_level level, const char *message)
 {
     l->len = 0;
+    if (getenv("JOURNAL_STREAM") == NULL) {
+        char ts[RFC3339_LEN];
+        put_rfc3339(ts, time(NULL));
+        add(l, "ts=", 3);
+        add(l, ts, sizeof ts);
+        add(l, " ", 1);
+    }
     add(l, "level=", 6);
     add(l, level_names[level], strlen(level_names[level]));
     add(l, " msg=", 5);

@@ -1,7 +1,8 @@
 /* One line a thing, logfmt, on standard error: level=… msg="…" key=value…
  *
- * Values are quoted and control characters escaped, so that no input can forge a line. Each line is
- * one write(2), so that threads and processes do not mix. Never called on the hot read path. */
+ * Outside journald, which has its own, a line begins with ts= (UTC). Values are quoted and control
+ * characters escaped, so that no input can forge a line. Each line is one write(2), so that threads
+ * and processes do not mix. Never called on the hot read path. */
 #ifndef HANJI_FCGI_LOG_H
 #define HANJI_FCGI_LOG_H
 

@@ -12,6 +12,7 @@
 #include "fcgi/rights.h"
 #include "fcgi/serve.h"
 #include "fcgi/supervise.h"
+#include "handlers/access.h"
 #include "handlers/ctl.h"
 #include "handlers/store.h"
 #include "seal/token.h"
@@ -25,6 +26,7 @@ struct invocation {
     int argc;
     char **argv;
     int command_at;
+    double started_ms;
 };
 static struct invocation invocation;
 
@@ -84,6 +86,13 @@ static void broken_store(void)
     serve_stop(EX_IOERR);
 }
 
+static double monotonic_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
 static void started(void *arg, const struct loop *const *loops, unsigned n)
 {
     struct store *store = arg;
@@ -91,7 +100,7 @@ static void started(void *arg, const struct loop *const *loops, unsigned n)
     store->loop_count = n;
     log_detail(LOG_INFO, "ready", "database %s, SQLite %s, %u thread%s, %.1f ms after start",
                store->conf->database, db_sqlite_version(), n, n == 1 ? "" : "s",
-               (double)clock() * 1e3 / CLOCKS_PER_SEC);
+               monotonic_ms() - invocation.started_ms);
 }
 
 static int cmd_worker(const struct conf *conf, int argc, char **argv)
@@ -169,6 +178,14 @@ static const char *take_keys(struct conf *conf, int argc, char **argv, struct co
     return NULL;
 }
 
+static bool public_ok(const struct conf *conf, struct conf_error *error)
+{
+    struct buf lines = {0};
+    bool ok = access_public(conf->public_, &lines);
+    buf_free(&lines);
+    return ok || conf_refuse(conf, "public", "a prefix is malformed", error);
+}
+
 static int run(const struct command *command, const char *conf_file, int argc, char **argv)
 {
     static struct conf conf;
@@ -185,8 +202,8 @@ static int run(const struct command *command, const char *conf_file, int argc, c
         fprintf(stderr, "hanji %s: %s\n", command->name, wrong);
         return CTL_USAGE;
     }
-    if (!conf_finish(&conf, &error)) {
-        fprintf(stderr, "hanji: %s%s%s\n", file ? file : "", file ? ": " : "", error.text);
+    if (!conf_finish(&conf, &error) || !public_ok(&conf, &error)) {
+        fprintf(stderr, "hanji: %s\n", error.text);
         return EX_CONFIG;
     }
     log_set_level(conf.log_level);
@@ -198,6 +215,17 @@ static bool asks_help(const char *s)
     return strcmp(s, "--help") == 0 || strcmp(s, "-h") == 0 || strcmp(s, "help") == 0;
 }
 
+static int wrong_usage(const char *word)
+{
+    if (word[0] == 0)
+        fprintf(stderr, "hanji: a command is missing (hanji --help lists them)\n");
+    else if (strcmp(word, "-c") == 0 || strcmp(word, "--config") == 0)
+        fprintf(stderr, "hanji: %s needs a file and a command\n", word);
+    else
+        fprintf(stderr, "hanji: unknown command \"%s\" (hanji --help lists them)\n", word);
+    return CTL_USAGE;
+}
+
 int main(int argc, char **argv)
 {
     const char *conf_file = NULL;
@@ -206,18 +234,17 @@ int main(int argc, char **argv)
         conf_file = argv[at + 1];
         at += 2;
     }
-    if (at < argc && asks_help(argv[at])) {
+    const char *word = at < argc ? argv[at] : "";
+    if (asks_help(word)) {
         help(stdout);
         return CTL_OK;
     }
-    const struct command *command = at < argc ? find_command(argv[at]) : NULL;
-    if (command == NULL) {
-        if (at < argc)
-            fprintf(stderr, "hanji: unknown command \"%s\"\n\n", argv[at]);
-        help(stderr);
-        return CTL_USAGE;
-    }
-    if (at + 1 < argc && asks_help(argv[at + 1]) && command->help != NULL) {
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
+        word = "version";
+    const struct command *command = find_command(word);
+    if (command == NULL)
+        return wrong_usage(word);
+    if (argc > at + 1 && asks_help(argv[argc - 1]) && command->help != NULL) {
         printf("usage: hanji [-c CONF] %s %s\n%s\n", command->name, command->arguments,
                command->help);
         return CTL_OK;
@@ -227,6 +254,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "hanji: SQLite or libsodium cannot be used\n");
         return EX_SOFTWARE;
     }
-    invocation = (struct invocation){argc, argv, at};
+    invocation = (struct invocation){argc, argv, at, monotonic_ms()};
     return run(command, conf_file, argc - at - 1, argv + at + 1);
 }

@@ -23,7 +23,7 @@ enum {
     PAUSE_FIRST_MS = 100,
     PAUSE_MOST_MS = 10000,
     LIVED_MS = 1000,
-    EX_USAGE_CONF = 78,
+    EX_UNAVAILABLE = 69,
     EX_CANNOT_EXEC = 71,
 };
 
@@ -413,7 +413,7 @@ int supervise_run(const struct supervise_config *config)
         return EX_CANNOT_EXEC;
     if (!resume_handover(&s)) {
         if (!make_sockets(&s))
-            return EX_USAGE_CONF;
+            return EX_UNAVAILABLE;
         start_current(&s);
     } else {
         reap(&s);

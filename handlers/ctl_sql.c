@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "db/db.h"
@@ -31,6 +32,7 @@ int ctl_sql(const struct conf *conf, int argc, char **argv)
     args[n++] = (char *)(uintptr_t)conf->database;
     for (int i = 0; i < argc; i++)
         args[n++] = argv[i];
+    umask(077); /* copies made in there hold all documents */
     execvp(program, args);
     fprintf(stderr, "hanji sql: the sqlite3 shell cannot be started: %s (Debian package sqlite3)\n",
             strerror(errno));

@@ -80,7 +80,9 @@ static const char *take_flag(struct wanted *w, const char *flag, const char *val
     if (strcmp(flag, "--write") == 0)
         return access_add_prefix(&w->write, text) ? NULL : "a write prefix is malformed";
     if (strcmp(flag, "--expires") == 0)
-        return parse_expires(value, &w->expires) ? NULL : "--expires is not a time";
+        return !parse_expires(value, &w->expires) ? "--expires is not a time"
+               : w->expires <= time(NULL)         ? "--expires is in the past"
+                                                  : NULL;
     return "unknown flag";
 }
 
@@ -98,7 +100,11 @@ static int apply(const struct conf *conf, struct db_op *op)
     enum db_result result = sent == CONTROL_DONE ? op->result : db_writer_once(&db, op, &error);
     if (result == DB_OK)
         return CTL_OK;
-    fprintf(stderr, "hanji token: %s\n", error.text[0] ? error.text : db_result_text(result));
+    const char *why = result == DB_EXISTS ? "there is a token of that name; revoke it first"
+                      : result == DB_NONE ? "there is no token of that name"
+                      : error.text[0] != 0 ? error.text
+                                           : db_result_text(result);
+    fprintf(stderr, "hanji token: %s\n", why);
     return CTL_FAILED;
 }
 

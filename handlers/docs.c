@@ -27,6 +27,8 @@ enum { DOCS_PREFIX_LEN = 6, LIST_DEFAULT = 100, LIST_MAX = 1000 };
 static const char private_headers[] = "Cache-Control: private, no-cache\r\n" GUARDS;
 static const char public_headers[] = "Cache-Control: no-cache\r\n" GUARDS;
 
+static const char no_document[] = "There is no document with this key.";
+
 static struct str key_of(const struct req *req)
 {
     return (struct str){req->path.p + DOCS_PREFIX_LEN, req->path.n - DOCS_PREFIX_LEN};
@@ -82,7 +84,7 @@ static enum verdict get(struct call *c, const struct db_precond *p)
         break;
     }
     if (result == DB_NONE) {
-        problem(c, 404, "There is no document with this key.");
+        problem(c, 404, no_document);
         return REPLY;
     }
     resp_start(c->resp, 200);
@@ -165,6 +167,10 @@ static void wrote(struct write *w, struct call *c)
     const struct db_op *op = w->op;
     if (op->result == DB_INVALID && op->validate_json) {
         problem(c, 400, "The body is not JSON that parses.");
+        return;
+    }
+    if (op->result == DB_NONE) {
+        problem(c, 404, no_document);
         return;
     }
     if (op->result != DB_OK) {

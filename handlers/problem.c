@@ -96,7 +96,7 @@ void problem_with(struct call *c, unsigned status, const char *detail,
     else
         as_json(&j, status, detail, a.request_id);
     if (status >= 500)
-        log_line(status == 503 ? LOG_DEBUG : LOG_WARN, detail, "status", resp_reason(status),
+        log_line(status == 500 ? LOG_WARN : LOG_DEBUG, detail, "status", resp_reason(status),
                  "request", a.request_id.p, NULL);
     resp_reset(c->resp);
     resp_start(c->resp, status);

@@ -12,11 +12,33 @@
 
 enum { SESSION_KEPT_BYTES = 65536 };
 
+/* Says once when writes begin to fail for all, and once when they go on. */
+static void tell_trouble(struct store *s, const struct db_op *op)
+{
+    enum db_result result = op->result;
+    char pid[24] = "unknown";
+    bool failing = result == DB_WAL_LIMIT || result == DB_FULL || result == DB_BUSY;
+    if (result != DB_OK && !failing)
+        return;
+    if (result == s->trouble)
+        return;
+    s->trouble = result;
+    if (!failing) {
+        log_line(LOG_WARN, "writes go on", NULL);
+        return;
+    }
+    if (op->pid > 0)
+        snprintf(pid, sizeof pid, "%lld", (long long)op->pid);
+    log_line(LOG_WARN, "writes are refused", "reason", db_result_text(result), "reader_pid",
+             result == DB_WAL_LIMIT ? pid : "none", NULL);
+}
+
 /* Writer's thread: the operations of a burst go back to the loops that parked their requests. */
 static void deliver(void *arg, struct db_op *list)
 {
     struct park *parks = NULL, **end = &parks;
-    (void)arg;
+    if (list != NULL)
+        tell_trouble(arg, list);
     while (list != NULL) {
         struct db_op *op = list;
         struct write *w = op->owner;

@@ -16,6 +16,7 @@ struct store {
     struct db_writer *writer;
     struct buf public_; /* prefixes anybody may read, one a line, as in token.read */
     int64_t start_s;    /* wall clock when it was opened */
+    enum db_result trouble; /* why writes fail now, DB_OK: they do not; writer's thread */
     void (*stop)(void); /* asks the process to end: the store is broken */
     const struct loop *const *loops;
     unsigned loop_count;

@@ -5,9 +5,10 @@
 -- functions that every SQLite shell has.
 
 -- Facts about this file. schema_version: the last migration applied. min_program: the oldest
--- program format that may open it. documents: rows in doc. replaced: rows that the INSERT now
--- running will replace (INSERT OR REPLACE fires no delete trigger), see doc_before_insert. pruned:
--- change entries up to this one have had their predecessors removed.
+-- program format that may open it. documents: rows in doc. replaced: rows that the statement now
+-- running takes the place of: OR REPLACE fires their delete trigger only with recursive_triggers=ON,
+-- and which is the case a trigger cannot ask. pruned: change entries up to this one have had their
+-- predecessors removed.
 CREATE TABLE meta (
     name  TEXT PRIMARY KEY,
     value ANY
@@ -51,6 +52,14 @@ BEGIN
      WHERE name = 'replaced';
 END;
 
+CREATE TRIGGER doc_before_update BEFORE UPDATE OF id, key ON doc
+WHEN new.key IS NOT old.key OR new.id IS NOT old.id
+BEGIN
+    UPDATE meta SET value = (SELECT count(*) FROM doc
+                              WHERE (key = new.key OR id = new.id) AND id IS NOT old.id)
+     WHERE name = 'replaced';
+END;
+
 CREATE TRIGGER doc_insert AFTER INSERT ON doc
 BEGIN
     INSERT INTO change (key, op) VALUES (new.key, 'put');
@@ -75,12 +84,16 @@ BEGIN
            size = length(CAST(new.body AS BLOB)),
            modified = CAST(strftime('%s', 'now') AS INTEGER)
      WHERE id = new.id AND new.seq IS NOT (SELECT max(seq) FROM change);
+    UPDATE meta
+       SET value = value - (SELECT value FROM meta WHERE name = 'replaced')
+     WHERE name = 'documents' AND (new.key IS NOT old.key OR new.id IS NOT old.id);
 END;
 
 CREATE TRIGGER doc_delete AFTER DELETE ON doc
 BEGIN
     INSERT INTO change (key, op, prev) VALUES (old.key, 'delete', old.seq);
     UPDATE meta SET value = value - 1 WHERE name = 'documents';
+    UPDATE meta SET value = value - 1 WHERE name = 'replaced' AND value > 0;
 END;
 
 -- API tokens. hash: BLAKE2b-256 of the token; the token itself is nowhere. read, write: prefixes of
