@@ -26,7 +26,7 @@ def tokens(site):
         "monitor": hanji.new_token("monitor", read=["/metrics", "/status"]),
         "several": hanji.new_token("several", read=["a/", "b/c/"], write=["b/"]),
         "odd": hanji.new_token("odd", read=["ä/", "a b/"], write=["ä/", "a b/"]),
-        "nothing": hanji.new_token("nothing"),
+        "elsewhere": hanji.new_token("elsewhere", read=["elsewhere/"], write=["elsewhere/"]),
     }
     for name in ("notes/a", "notes/deep/a", "notes", "notes2", "notes2/a", "notes.txt", "a/x", "b/x", "b/c/x", "other"):
         assert site.put("/docs/" + name, name.encode()).status in (201, 204)
@@ -61,7 +61,7 @@ RIGHTS = [
     ("monitor", "other", ""), ("monitor", "", ""),
     ("several", "a/x", "r"), ("several", "b/x", "w"), ("several", "b/c/x", "rw"), ("several", "b/c/", "r"),
     ("several", "b/", ""), ("odd", "%C3%A4/x", "rw"), ("odd", "a%20b/x", "rw"), ("odd", "a+b/x", ""),
-    ("odd", "a%CC%88/x", ""), ("nothing", "other", ""), ("nothing", "", ""),
+    ("odd", "a%CC%88/x", ""), ("elsewhere", "other", ""), ("elsewhere", "", ""),
 ]
 
 
@@ -85,8 +85,8 @@ def test_dots_do_not_lead_out_of_a_prefix(site, tokens, spelling):
 @pytest.mark.parametrize("name,path,status", [
     ("monitor", "/status", 200), ("monitor", "/metrics", 200), ("everything to read", "/status", 200),
     ("everything to read", "/metrics", 200), ("notes both", "/status", 403), ("notes both", "/metrics", 403),
-    ("all documents", "/status", 403), ("all documents", "/metrics", 403), ("nothing", "/metrics", 403),
-    ("nothing", "/health", 200)])
+    ("all documents", "/status", 403), ("all documents", "/metrics", 403), ("elsewhere", "/metrics", 403),
+    ("elsewhere", "/health", 200)])
 def test_status_and_metrics_need_their_own_right(site, tokens, name, path, status):
     assert site.get(path, token=tokens[name]).status == status
 
@@ -314,17 +314,18 @@ def test_commands_without_a_server(make_hanji):
     hanji.command("token", "revoke", "second")
     assert set(lines_of(hanji)) == {"first"}
     hanji.start()
-    assert hanji.ask("PUT", "/docs/k", token, body=b"x").status == 201
-    assert hanji.ask("GET", "/docs/k", second).status == 401
+    assert hanji.ask("PUT", "/docs/k", token=token, body=b"x").status == 201
+    assert hanji.ask("GET", "/docs/k", token=second).status == 401
     third = hanji.new_token("third", read=["/"])
     hanji.stop()
     assert set(lines_of(hanji)) == {"first", "third"}
     hanji.start()
-    assert hanji.ask("GET", "/docs/k", third).body == b"x"
+    assert hanji.ask("GET", "/docs/k", token=third).body == b"x"
 
 
 @pytest.mark.parametrize("args", [
-    [], ["--read", "/"], ["--name"], ["--name", ""], ["--name", "a\tb"], ["--name", "a\nb"], ["--name", "x" * 10000],
+    [], ["--read", "/"], ["--name"], ["--name", "y"], ["--name", ""], ["--name", "a\tb"], ["--name", "a\nb"],
+    ["--name", "x" * 10000],
     ["--name", "y", "--read"], ["--name", "y", "--nonsense", "/"], ["--name", "y", "--read", "a\nb"],
     ["--name", "y", "--read", "a/../b"], ["--name", "y", "--read", "/docs/../x"], ["--name", "y", "--read", "a//b"],
     ["--name", "y", "--read", "\udcff"], ["--name", "y", "extra"]])

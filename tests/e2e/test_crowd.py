@@ -91,14 +91,14 @@ def test_idle_connections_are_kept_and_cost_no_time(hanji):
 
 
 def test_each_half_is_dropped_at_its_time(hanji):
-    for name, data in HALVES.items():
-        if name == "nothing":
-            continue
-        with hanji.client() as client:
-            client.send(data)
-            start = time.monotonic()
-            assert client.closed(5), name
-            assert 1.5 < time.monotonic() - start < 3.5, name
+    start = time.monotonic()
+    clients = {name: hanji.client() for name in HALVES if name != "nothing"}
+    for name, client in clients.items():
+        client.send(HALVES[name])
+    for name, client in clients.items():
+        assert client.closed(5), name
+        assert 1.5 < time.monotonic() - start < 3.5, name
+        client.close()
 
 
 def test_a_byte_now_and_then_does_not_extend_the_time(hanji):
@@ -152,13 +152,10 @@ def test_a_reader_that_is_slow_gets_it_all(hanji):
     body = noise(1 << 20)
     hanji.ask("PUT", "/docs/big2", body=body)
     with hanji.client() as client:
-        client.sock.setsockopt(1, 8, 4096)      # SO_RCVBUF
         client.send(fastcgi.request("GET", "/docs/big2", hanji.token))
-        got, end = b"", time.monotonic() + 1.2
-        while time.monotonic() < end:
-            got += client.sock.recv(20000)
+        for _ in range(50):
+            client.buffer += client.sock.recv(10000)
             time.sleep(0.02)
-        client.buffer = got
         assert client.answer().body == body
 
 

@@ -112,7 +112,7 @@ def test_a_terminated_worker_is_replaced_and_loses_nothing(kept, base, certifica
         for _ in range(2):
             time.sleep(0.4)
             old = hanji.worker()
-            hanji.known_worker = None
+            hanji.expect_new_worker()
             os.kill(old, signal.SIGTERM)
             harness.wait_for("the old worker's end", lambda: not harness.alive(old), 20)
             hanji.wait_healthy()
@@ -122,7 +122,6 @@ def test_a_terminated_worker_is_replaced_and_loses_nothing(kept, base, certifica
         for load in loads:
             load.join(30)
         check_nothing_lost(hanji, nginx, loads, mark)
-        hanji.known_worker = None
     finally:
         nginx.stop()
 

@@ -76,7 +76,7 @@ def test_on_the_socket(mounted, script, path, status):
     assert got.status == status or status >= 400 and got.status in (400, 404), got
 
 
-@pytest.mark.parametrize("script", ["/h/", "h", "/", "//h", "/h/../x", "/h\r\nX-Evil: 1", "/h\0", "/<script>", "/\xff"])
+@pytest.mark.parametrize("script", ["/h/", "h", "/", "//h", "/h/../x", "/h\r\nX-Evil: 1", "/<script>", "/\xff"])
 def test_odd_prefixes_never_break_a_response(mounted, script):
     got = mounted.hanji.ask("PUT", script + "/docs/odd", body=b"x", extra={"SCRIPT_NAME": script})
     assert got.status in (201, 204, 400, 404), got

@@ -87,7 +87,7 @@ def background_load(hanji, box, stop):
     def read():
         with hanji.client() as client:
             while not stop.is_set():
-                client.ask("GET", box + "?limit=20", hanji.token)
+                client.ask("GET", box, hanji.token, query="limit=20")
     return [lambda: write(0), lambda: write(1), read]
 
 
@@ -118,7 +118,7 @@ def test_a_read_after_the_answer_sees_the_write(hanji, box):
                 if i % 5 == 0:
                     got = fastcgi.ask(hanji.socket, "GET", box + "k", hanji.token)
                     assert got.body == body
-                    listed = hanji.ask("GET", box + "?limit=1000&after=" + box[6:] + "j")
+                    listed = hanji.ask("GET", box, query="limit=1000&after=" + box[6:] + "j")
                     assert ('"\\"%d\\""' % tag(put)).encode() in listed.body
                 if i % 10 == 0:
                     assert writer.ask("DELETE", box + "k", hanji.token).status == 204
