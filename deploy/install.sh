@@ -8,7 +8,7 @@
 # units, and three nginx files: conf.d/hanji-upstream.conf, snippets/hanji-params.conf, snippets/hanji-locations.conf.
 # Files that you changed are kept, the new version beside them as FILE.new. If `nginx -t` objects, nginx's files are put
 # back as they were.
-#   --mount         mount below this path of the site instead of at its root
+#   --mount         mount below this path of the site (the one used before; at first its root, /)
 #   --nginx-group   the group nginx's workers run in (default: what nginx says, else www-data)
 set -eu
 
@@ -16,10 +16,10 @@ die() { echo "install.sh: $*" >&2; exit 1; }
 usage() { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 say() { echo "  $*"; }
 
-action=install mount='' group=''
+action=install mount='' mount_said='' group=''
 while [ $# -gt 0 ]; do
     case $1 in
-    --mount) [ $# -ge 2 ] || usage; mount=${2%/}; shift 2 ;;
+    --mount) [ $# -ge 2 ] || usage; mount=${2%/} mount_said=1; shift 2 ;;
     --nginx-group) [ $# -ge 2 ] || usage; group=$2; shift 2 ;;
     --uninstall | --purge) action=${1#--}; shift ;;
     *) usage ;;
@@ -35,8 +35,10 @@ PATH=$PATH:/usr/sbin:/sbin
 umask 022
 prefix=/usr/local units=/etc/systemd/system nginx=/etc/nginx
 share=$prefix/share/hanji
-# What was put into /etc/nginx the last time, to tell whether somebody changed it since.
+# What was put into /etc/nginx the last time, to tell whether somebody changed it since; and where it was mounted.
 placed=$share/placed
+was_mount=$(cat $placed/mount 2>/dev/null || true)
+[ -n "$mount_said" ] || mount=$was_mount
 nginx_files='conf.d/hanji-upstream.conf snippets/hanji-params.conf snippets/hanji-locations.conf'
 
 with_systemd() { [ -d /run/systemd/system ]; }
@@ -45,7 +47,7 @@ nginx_reload() {
     if with_systemd; then
         systemctl is-active -q nginx && systemctl reload nginx && say "nginx reloaded"
     elif [ -s /run/nginx.pid ] && kill -0 "$(cat /run/nginx.pid)" 2>/dev/null; then
-        nginx -s reload && say "nginx reloaded"
+        nginx -s reload 2>/dev/null && say "nginx reloaded"
     fi || true
 }
 work=$(mktemp -d)
@@ -73,6 +75,19 @@ render_nginx() { # nginx-conf/ for this mount, into $work/new
     sed "s|^\(location [= ]*\)/|\1$mount/|" nginx-conf/hanji-locations.conf >"$work/new/snippets/hanji-locations.conf"
 }
 
+running() { # the processes of the installed program, supervisor first
+    for exe in /proc/[0-9]*/exe; do
+        case $(readlink "$exe" 2>/dev/null) in
+        "$prefix/bin/hanji" | "$prefix/bin/hanji (deleted)")
+            exe=${exe%/exe}
+            echo "${exe#/proc/}"
+            ;;
+        esac
+    done | sort -n
+}
+
+mine() { [ ! -f "$nginx/$1" ] || cmp -s "$nginx/$1" "$placed/$1" || cmp -s "$nginx/$1" "$work/new/$1"; }
+
 put_nginx() {
     local changed='' file
     nginx_ok || { cat "$work/nginx-t" >&2; die "nginx's configuration is already broken; mend it first (nginx -t)"; }
@@ -80,8 +95,14 @@ put_nginx() {
     render_nginx
     mkdir -p "$nginx/conf.d" "$nginx/snippets" "$placed/conf.d" "$placed/snippets"
     for file in $nginx_files; do
+        if [ "$mount" != "$was_mount" ] && ! mine "$file"; then
+            die "$nginx/$file was changed here: change the mount there and in its neighbours by hand," \
+                "or move it away and run this again"
+        fi
+    done
+    for file in $nginx_files; do
         cmp -s "$work/new/$file" "$nginx/$file" && { rm -f "$nginx/$file.new"; continue; }
-        if [ -f "$nginx/$file" ] && ! cmp -s "$nginx/$file" "$placed/$file"; then
+        if ! mine "$file"; then
             cp "$work/new/$file" "$nginx/$file.new"
             say "$nginx/$file was changed here and is kept; the new version is $file.new"
             continue
@@ -95,6 +116,7 @@ put_nginx() {
         die "nginx does not accept the new files; its configuration is as it was"
     fi
     for file in $nginx_files; do cp "$work/new/$file" "$placed/$file"; done
+    echo "$mount" >$placed/mount
     [ -z "$changed" ] || nginx_reload
 }
 
@@ -144,6 +166,8 @@ install_hanji() {
         systemctl start hanji.socket
         systemctl restart hanji.service
         say "hanji.socket and hanji.service run"
+    elif [ -n "$(running)" ]; then
+        say "an older hanji runs; \`kill -USR2 $(running | head -n 1)\` hands over to the new one"
     else
         cat <<END
 There is no systemd here. To start hanji by hand, as root (the socket gets its folder's group, so that nginx may use it):
@@ -162,17 +186,11 @@ END
 # ---- uninstall ----
 
 uninstall_hanji() {
+    if ! with_systemd && [ -n "$(running)" ]; then
+        die "hanji runs (pid $(running | paste -sd ' ')): end it first; nothing was removed"
+    fi
     drop_nginx
     if with_systemd; then systemctl disable -q --now hanji.service hanji.socket 2>/dev/null || true; fi
-    for exe in /proc/[0-9]*/exe; do
-        case $(readlink "$exe" 2>/dev/null) in
-        "$prefix/bin/hanji" | "$prefix/bin/hanji (deleted)")
-            restore_nginx
-            exe=${exe%/exe}
-            die "hanji still runs (pid ${exe#/proc/}): end it first; nothing was removed"
-            ;;
-        esac
-    done
     rm -f "$units/hanji.service" "$units/hanji.socket"
     if with_systemd; then systemctl daemon-reload; fi
     rm -f "$prefix/bin/hanji"
