@@ -4,11 +4,22 @@
 
 #include "db/conn.h"
 #include "db/reader.h"
+#include "db/token.h"
+
+/* The token that was found last in the open snapshot: most requests of a round carry the same one.
+ * Another snapshot forgets it, so a revoked token is not found again. */
+struct db_token_kept {
+    bool valid;
+    unsigned char hash[DB_TOKEN_HASH_BYTES];
+    struct db_token token; /* points into text */
+    char text[512];
+};
 
 struct db_reader {
     struct db_conn conn;
     sqlite3_stmt *open_row; /* whose row the caller may still look at */
     bool begun;
+    struct db_token_kept kept;
 };
 
 /* Resets the statement whose row was lent, and lends that of s from now on (NULL: none). */

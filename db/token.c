@@ -1,5 +1,7 @@
 #include "db/token.h"
 
+#include <string.h>
+
 #include "db/reader_internal.h"
 #include "db/write.h"
 
@@ -14,9 +16,32 @@ static void take_row(sqlite3_stmt *s, struct db_token *t)
     t->expires = sqlite3_column_int64(s, 4);
 }
 
+/* Only within a snapshot: outside of one the next look-up may see another state. */
+static void keep(struct db_reader *r, const unsigned char *hash, const struct db_token *t)
+{
+    struct db_token_kept *k = &r->kept;
+    size_t name_len = strlen(t->name) + 1;
+    if (!r->begun || name_len + t->read_len + t->write_len > sizeof k->text)
+        return;
+    char *read = k->text + name_len, *write = read + t->read_len;
+    memcpy(k->text, t->name, name_len);
+    memcpy(read, t->read, t->read_len);
+    memcpy(write, t->write, t->write_len);
+    memcpy(k->hash, hash, DB_TOKEN_HASH_BYTES);
+    k->token = *t;
+    k->token.name = k->text;
+    k->token.read = read;
+    k->token.write = write;
+    k->valid = true;
+}
+
 enum db_result db_token_find(struct db_reader *r, const unsigned char hash[DB_TOKEN_HASH_BYTES],
                              struct db_token *token)
 {
+    if (r->kept.valid && memcmp(r->kept.hash, hash, DB_TOKEN_HASH_BYTES) == 0) {
+        *token = r->kept.token;
+        return DB_OK;
+    }
     sqlite3_stmt *s = db_conn_statement(&r->conn, SLOT_TOKEN_FIND,
                                         "SELECT name, read, write, created, coalesce(expires, 0)"
                                         " FROM token WHERE hash = ?1");
@@ -31,7 +56,10 @@ enum db_result db_token_find(struct db_reader *r, const unsigned char hash[DB_TO
     }
     db_reader_lend(r, s);
     take_row(s, token);
-    return token->name && token->read && token->write ? DB_OK : DB_NO_MEMORY;
+    if (!token->name || !token->read || !token->write)
+        return DB_NO_MEMORY;
+    keep(r, hash, token);
+    return DB_OK;
 }
 
 enum db_result db_token_list(struct db_reader *r,
