@@ -151,15 +151,17 @@ fail() { # what this start has brought up goes down again
 prepare() { # packages and the binary; one at a time, also among several demos
     (
         flock 8
-        sh "$top/deploy/deps.sh" run || exit 1
-        [ "$bin" = "$top/build/hanji" ] || exit 0
         cd "$top" || exit 1
-        if [ ! -x "$bin" ] || [ -n "$(find Makefile fcgi handlers db seal -type f -newer "$bin" | head -n 1)" ]; then
-            sh deploy/deps.sh build || exit 1
-            echo "building hanji"
-            make -s -j"$(nproc)" BUILD=build all || exit 1
-            touch "$bin"
+        build=''
+        if [ "$bin" = "$top/build/hanji" ]; then
+            [ -x "$bin" ] && [ -z "$(find Makefile fcgi handlers db seal -type f -newer "$bin" | head -n 1)" ] || build=build
         fi
+        # shellcheck disable=SC2086 # empty or a word
+        sh deploy/deps.sh run $build || exit 1
+        [ -n "$build" ] || exit 0
+        echo "building hanji"
+        make -s -j"$(nproc)" BUILD=build all || exit 1
+        touch "$bin"
     ) 8<"$top/Makefile" || die "cannot install or build what the demo needs"
     [ -x "$bin" ] || die "$bin: no such program"
 }
