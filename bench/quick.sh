@@ -1,5 +1,5 @@
 #!/bin/sh
-# quick.sh [--rounds N] [--seconds S] [--save] [BAR]...
+# quick.sh [--rounds N] [--seconds S] [--quiet] [--save] [BAR]...
 #
 # The bars of the README, measured on this machine in about six minutes: get cpu put mixed idle scale memory (all). Its own
 # nginx and its own servers on free ports, in folders of its own; it leaves nothing running and nothing but

@@ -138,6 +138,7 @@ class Hanji:
         self.options = [str(option) for option in options]
         self.sync_us = sync_us
         self.process = None
+        self.alone = None  # the supervisor's end, when we are it
         os.makedirs(self.folder)
         with open(self.conf, "w", encoding="ascii") as file:
             file.write(f"database = {self.database}\nsocket = {self.socket}\nsocket_mode = 0660\n")
@@ -154,20 +155,42 @@ class Hanji:
             raise RigError(f"hanji {' '.join(words)}: {done.stderr.strip()}")
         return done.stdout
 
-    def start(self, wrapper=(), patience_s=10):
+    def start(self):
         env = clean_environment()
         if self.sync_us:
             env.update(LD_PRELOAD=os.path.join(TOOLS, "slowsync.so"), HANJI_SYNC_US=str(self.sync_us),
                        HANJI_SYNC_STATS=self.stats)
-        command = [*wrapper, self.rig.binary, "-c", self.conf, "serve", *self.options]
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(pinned(HANJI_CPU, *command), env=env, stdin=subprocess.DEVNULL,
-                                            stdout=log, stderr=log)
-        self.rig.started.append(self.process)
-        self.wait_ready(patience_s)
+        self.spawn(["serve", *self.options], env)
+        self.wait_ready()
         return self
 
-    def wait_ready(self, patience_s):
+    def spawn(self, words, env, wrapper=(), **more):
+        command = pinned(HANJI_CPU, *wrapper, self.rig.binary, "-c", self.conf, *words)
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **more)
+        self.rig.started.append(self.process)
+
+    def start_worker(self, wrapper, patience_s=60):
+        """The worker alone, below `wrapper`, with this program in the supervisor's place: two listening sockets and one
+        to report on, as fcgi/supervise.c hands them over. For tools that cannot follow the supervisor's exec."""
+        ours, theirs = socket.socketpair()
+        with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as control, theirs:
+            for one, path in ((listener, self.socket), (control, self.database + ".control")):
+                if os.path.exists(path):
+                    os.unlink(path)
+                one.bind(path)
+                one.listen(4096)
+                one.setblocking(False)
+            fds = [listener.fileno(), control.fileno(), theirs.fileno()]
+            self.spawn(["worker", *self.options], clean_environment(HANJI_WORKER_FDS=",".join(map(str, fds))), wrapper,
+                       pass_fds=fds)
+        self.alone = ours
+        ours.settimeout(patience_s)
+        if not ours.recv(1):
+            raise RigError(f"the worker of {self.name} did not start")
+        return self
+
+    def wait_ready(self, patience_s=10):
         """Until the socket takes a connection; sends nothing."""
         end = time.monotonic() + patience_s
         while time.monotonic() < end:
@@ -186,6 +209,8 @@ class Hanji:
 
     def worker(self):
         """The worker's pid: the supervisor's child. 0 when there is none."""
+        if self.alone:
+            return self.process.pid
         mine = children(self.process.pid)
         return mine[0] if mine else 0
 
@@ -193,6 +218,9 @@ class Hanji:
         if self.process:
             stop(self.process)
             self.process = None
+        if self.alone:
+            self.alone.close()
+            self.alone = None
 
     def __enter__(self):
         return self.start()
@@ -375,8 +403,12 @@ def start_load(tool, target, requests, **options):
                             text=True, env=clean_environment())
 
 
-def finish_load(process):
-    out, _ = process.communicate()
+def finish_load(process, patience_s=180):
+    try:
+        out, _ = process.communicate(timeout=patience_s)
+    except subprocess.TimeoutExpired as late:
+        stop(process)
+        raise RigError(f"a load did not end within {patience_s} s") from late
     if not out.strip():
         raise RigError(f"the load generator failed with status {process.returncode}")
     return json.loads(out)
