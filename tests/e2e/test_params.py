@@ -124,7 +124,6 @@ SECURITY = {
     "HTTP_AUTHORIZATION": "Bearer x", "HTTP_IF_MODIFIED_SINCE": "Mon, 30 Nov 2026 00:00:00 GMT",
     "HTTP_IF_UNMODIFIED_SINCE": "Mon, 30 Nov 2026 00:00:00 GMT", "REQUEST_METHOD": "PUT", "DOCUMENT_URI": "/docs/other",
     "SCRIPT_NAME": "/h", "QUERY_STRING": "limit=1", "CONTENT_LENGTH": "1", "CONTENT_TYPE": "text/plain",
-    "HTTP_HOST": "b",
 }
 
 
