@@ -11,8 +11,8 @@
 
 enum {
     BUSY_STEP_NS = 300000,   /* short steps: with long ones one of two processes starves */
-    BUSY_WRITE_STEPS = 16000, /* about 5 s */
-    BUSY_READ_STEPS = 60,     /* about 20 ms: a reader sits on a reactor's thread */
+    BUSY_WRITE_MS = 5000,
+    BUSY_READ_MS = 20,       /* a reader sits on a reactor's thread */
     JOURNAL_LIMIT = 4 << 20, /* what a WAL shrinks to at the commit after a whole checkpoint */
 };
 
@@ -97,8 +97,12 @@ enum db_result db_cause(int code)
 static int wait_for_lock(void *arg, int tries)
 {
     struct db_conn *c = arg;
-    struct timespec step = {0, BUSY_STEP_NS};
-    if (tries >= c->busy_steps)
+    struct timespec step = {0, BUSY_STEP_NS}, now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    if (tries == 0)
+        c->busy_since_ms = now_ms;
+    if (now_ms - c->busy_since_ms >= c->busy_limit_ms)
         return 0;
     c->waited = true;
     nanosleep(&step, NULL);
@@ -141,8 +145,8 @@ static int settings(sqlite3 *db, uint64_t cache_bytes)
     int on = 1;
     snprintf(sql, sizeof sql,
              "PRAGMA wal_autocheckpoint=0; PRAGMA mmap_size=0; PRAGMA synchronous=FULL;"
-             "PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-%llu;"
-             "PRAGMA journal_size_limit=%d",
+             "PRAGMA secure_delete=FAST; PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY;"
+             "PRAGMA cache_size=-%llu; PRAGMA journal_size_limit=%d",
              (unsigned long long)(cache_bytes / 1024), JOURNAL_LIMIT);
     int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
@@ -165,7 +169,7 @@ enum db_result db_conn_open(struct db_conn *c, const char *path, enum db_access 
                 (access == DB_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
     int rc = sqlite3_open_v2(path, &c->db, flags, NULL);
     if (rc == SQLITE_OK) {
-        c->busy_steps = access == DB_READ ? BUSY_READ_STEPS : BUSY_WRITE_STEPS;
+        c->busy_limit_ms = access == DB_READ ? BUSY_READ_MS : BUSY_WRITE_MS;
         sqlite3_busy_handler(c->db, wait_for_lock, c);
         rc = settings(c->db, cache_bytes);
     }

@@ -1,7 +1,8 @@
 /* One SQLite connection with the settings of this house, and its prepared statements.
  *
  * Settings that must hold on every connection of ours, whatever it is for: no automatic checkpoint
- * (only the writer's thread checkpoints, holding the write lock), no memory mapping, WAL files that
+ * (only the writer's thread checkpoints, holding the write lock), no memory mapping, freed space
+ * overwritten only where that costs no further page, WAL files that
  * persist, synchronous=FULL. Private to db/. A connection belongs to one thread. */
 #ifndef HANJI_DB_CONN_H
 #define HANJI_DB_CONN_H
@@ -42,8 +43,9 @@ enum db_access { DB_READ, DB_WRITE, DB_CREATE };
 struct db_conn {
     sqlite3 *db;
     sqlite3_stmt *statements[SLOTS];
-    int busy_steps; /* how often the busy handler waits before it gives up */
-    bool waited;    /* it waited since this was last set to false: somebody else writes */
+    int64_t busy_limit_ms; /* how long the busy handler waits before it gives up */
+    int64_t busy_since_ms;
+    bool waited; /* it waited since this was last set to false: somebody else writes */
 };
 
 /* Opens path; c must not move afterwards. DB_CREATE makes the file (mode 0640) when it is not

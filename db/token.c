@@ -5,6 +5,9 @@
 #include "db/reader_internal.h"
 #include "db/write.h"
 
+/* What take_row reads. */
+#define TOKEN_COLUMNS "SELECT name, read, write, created, coalesce(expires, 0), hash FROM token"
+
 static void take_row(sqlite3_stmt *s, struct db_token *t)
 {
     t->name = (const char *)sqlite3_column_text(s, 0);
@@ -14,6 +17,7 @@ static void take_row(sqlite3_stmt *s, struct db_token *t)
     t->write_len = (size_t)sqlite3_column_bytes(s, 2);
     t->created = sqlite3_column_int64(s, 3);
     t->expires = sqlite3_column_int64(s, 4);
+    t->hash = sqlite3_column_blob(s, 5); /* 32 bytes, says the schema */
 }
 
 /* Only within a snapshot: outside of one the next look-up may see another state. */
@@ -29,6 +33,7 @@ static void keep(struct db_reader *r, const unsigned char *hash, const struct db
     memcpy(write, t->write, t->write_len);
     memcpy(k->hash, hash, DB_TOKEN_HASH_BYTES);
     k->token = *t;
+    k->token.hash = k->hash;
     k->token.name = k->text;
     k->token.read = read;
     k->token.write = write;
@@ -43,8 +48,7 @@ enum db_result db_token_find(struct db_reader *r, const unsigned char hash[DB_TO
         return DB_OK;
     }
     sqlite3_stmt *s = db_conn_statement(&r->conn, SLOT_TOKEN_FIND,
-                                        "SELECT name, read, write, created, coalesce(expires, 0)"
-                                        " FROM token WHERE hash = ?1");
+                                        TOKEN_COLUMNS " WHERE hash = ?1");
     if (s == NULL)
         return DB_BROKEN;
     db_reader_lend(r, NULL);
@@ -56,7 +60,7 @@ enum db_result db_token_find(struct db_reader *r, const unsigned char hash[DB_TO
     }
     db_reader_lend(r, s);
     take_row(s, token);
-    if (!token->name || !token->read || !token->write)
+    if (!token->name || !token->read || !token->write || !token->hash)
         return DB_NO_MEMORY;
     keep(r, hash, token);
     return DB_OK;
@@ -66,8 +70,7 @@ enum db_result db_token_list(struct db_reader *r,
                              void (*each)(void *arg, const struct db_token *token), void *arg)
 {
     sqlite3_stmt *s = db_conn_statement(&r->conn, SLOT_TOKEN_LIST,
-                                        "SELECT name, read, write, created, coalesce(expires, 0)"
-                                        " FROM token ORDER BY name");
+                                        TOKEN_COLUMNS " ORDER BY name");
     struct db_token token;
     int rc;
     if (s == NULL)
@@ -75,7 +78,7 @@ enum db_result db_token_list(struct db_reader *r,
     db_reader_lend(r, NULL);
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
         take_row(s, &token);
-        if (!token.name || !token.read || !token.write) {
+        if (!token.name || !token.read || !token.write || !token.hash) {
             rc = SQLITE_NOMEM;
             break;
         }

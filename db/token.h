@@ -8,6 +8,7 @@ enum { DB_TOKEN_HASH_BYTES = 32, DB_TOKEN_NAME_MAX = 64, DB_TOKEN_PREFIXES_MAX =
 
 /* Pointers die at the next read of the same reader, at the latest at db_reader_end. */
 struct db_token {
+    const unsigned char *hash; /* DB_TOKEN_HASH_BYTES */
     const char *name;
     const char *read; /* prefixes, one a line */
     size_t read_len;

@@ -198,8 +198,10 @@ static bool set_path(struct arena *a, struct req *r)
         fault(r, 400, "The path is malformed.");
         path = STR_LIT("/");
     }
-    if (r->mount.n > 0 && r->mount.p[r->mount.n - 1] == '/')
+    if (r->mount.n > 0 && r->mount.p[r->mount.n - 1] == '/') {
         r->mount.n--;
+        *(char *)(uintptr_t)(r->mount.p + r->mount.n) = 0; /* memory of the arena */
+    }
     if (r->mount.n > 0) {
         bool below = str_starts(path, r->mount) &&
                      (path.n == r->mount.n || path.p[r->mount.n] == '/');

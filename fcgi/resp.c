@@ -145,6 +145,8 @@ void resp_header(struct resp *r, const char *name, struct str value)
 void resp_fixed(struct resp *r, const char *lines, size_t n)
 {
     r->head += n;
+    if (r->head > RESP_HEAD_MAX)
+        r->failed = true;
     put(r, lines, n);
 }
 

@@ -87,6 +87,8 @@ static enum access check_token(struct call *c, struct str text, bool write)
         return ACCESS_BAD_CREDENTIAL;
     if (result != DB_OK)
         return ACCESS_NO_STORE;
+    if (!seal_token_same(hash, token.hash))
+        return ACCESS_BAD_CREDENTIAL;
     if (token.expires != 0 && token.expires <= c->now_s)
         return ACCESS_BAD_CREDENTIAL;
     struct str lines = write ? (struct str){token.write, token.write_len}

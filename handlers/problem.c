@@ -97,7 +97,8 @@ void problem_with(struct call *c, unsigned status, const char *detail,
         as_json(&j, status, detail, a.request_id);
     if (status >= 500)
         log_line(status == 500 ? LOG_WARN : LOG_DEBUG, detail, "status", resp_reason(status),
-                 "request", a.request_id.p, NULL);
+                 "request", a.request_id.p, "method", c->req ? c->req->method_name.p : "", "path",
+                 c->req ? c->req->path.p : "", NULL);
     resp_reset(c->resp);
     resp_start(c->resp, status);
     resp_header(c->resp, "Content-Type",

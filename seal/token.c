@@ -29,3 +29,9 @@ bool seal_token_hash(const char *text, size_t n, unsigned char hash[SEAL_TOKEN_H
     return crypto_generichash(hash, SEAL_TOKEN_HASH_BYTES, (const unsigned char *)text, n, NULL,
                               0) == 0;
 }
+
+bool seal_token_same(const unsigned char a[SEAL_TOKEN_HASH_BYTES],
+                     const unsigned char b[SEAL_TOKEN_HASH_BYTES])
+{
+    return sodium_memcmp(a, b, SEAL_TOKEN_HASH_BYTES) == 0;
+}

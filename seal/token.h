@@ -20,4 +20,9 @@ void seal_token_new(char token[SEAL_TOKEN_LEN + 1]);
 bool seal_token_hash(const char *text, size_t n, unsigned char hash[SEAL_TOKEN_HASH_BYTES])
     __attribute__((warn_unused_result));
 
+/* Compares two hashes in a time that does not tell where they differ. */
+bool seal_token_same(const unsigned char a[SEAL_TOKEN_HASH_BYTES],
+                     const unsigned char b[SEAL_TOKEN_HASH_BYTES])
+    __attribute__((warn_unused_result));
+
 #endif
