@@ -1,0 +1,90 @@
+/* handlers/routes: which address leads where. */
+#include "handlers/routes.h"
+
+#include <string.h>
+
+#include "handlers/control.h"
+#include "handlers/docs.h"
+#include "handlers/status.h"
+#include "tests/unit/run.h"
+
+static const struct {
+    const char *path;
+    handler_fn *handler; /* NULL: 404 */
+} addresses[] = {
+    {"/docs/a", docs_item},
+    {"/docs/a/b.txt", docs_item},
+    {"/docs/docs", docs_item},
+    {"/docs/ ", docs_item},
+    {"/docs/", docs_collection},
+    {"/docs/a/", docs_collection},
+    {"/docs/a/b/", docs_collection},
+    {"/health", status_health},
+    {"/status", status_json},
+    {"/metrics", status_metrics},
+    {"/control/op", control_op},
+    {"/", NULL},
+    {"/docs", NULL},
+    {"/doc", NULL},
+    {"/docsa", NULL},
+    {"/docs.", NULL},
+    {"/Docs/a", NULL},
+    {"/x/docs/a", NULL},
+    {"/health/", NULL},
+    {"/healthy", NULL},
+    {"/healt", NULL},
+    {"/health/x", NULL},
+    {"/status/", NULL},
+    {"/metrics/x", NULL},
+    {"/control", NULL},
+    {"/control/", NULL},
+    {"/control/op/", NULL},
+    {"/control/opx", NULL},
+    {"/favicon.ico", NULL},
+};
+
+START_TEST(an_address)
+{
+    const struct route *r = route_find((struct str){addresses[_i].path, strlen(addresses[_i].path)});
+    ck_assert_msg((r != NULL) == (addresses[_i].handler != NULL), "%s", addresses[_i].path);
+    if (r != NULL)
+        ck_assert_msg(r->handler == addresses[_i].handler, "%s", addresses[_i].path);
+}
+END_TEST
+
+static const struct route *of(const char *path)
+{
+    return route_find((struct str){path, strlen(path)});
+}
+
+START_TEST(what_each_needs)
+{
+    ck_assert_int_eq(of("/docs/a")->need, NEED_RIGHTS);
+    ck_assert_int_eq(of("/docs/")->need, NEED_RIGHTS);
+    ck_assert_int_eq(of("/health")->need, NEED_NOTHING);
+    ck_assert_int_eq(of("/status")->need, NEED_READ);
+    ck_assert_int_eq(of("/metrics")->need, NEED_READ);
+    ck_assert_int_eq(of("/control/op")->need, NEED_OPERATOR);
+}
+END_TEST
+
+START_TEST(which_methods_each_has)
+{
+    ck_assert_uint_eq(of("/docs/a")->methods, METHOD_GET | METHOD_HEAD | METHOD_PUT | METHOD_DELETE);
+    ck_assert_uint_eq(of("/docs/a/")->methods, METHOD_GET | METHOD_HEAD);
+    ck_assert_uint_eq(of("/health")->methods, METHOD_GET | METHOD_HEAD);
+    ck_assert_uint_eq(of("/status")->methods, METHOD_GET | METHOD_HEAD);
+    ck_assert_uint_eq(of("/metrics")->methods, METHOD_GET | METHOD_HEAD);
+    ck_assert_uint_eq(of("/control/op")->methods, METHOD_POST);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("routes");
+    TCase *t = run_case(s, "routes");
+    tcase_add_loop_test(t, an_address, 0, COUNT(addresses));
+    tcase_add_test(t, what_each_needs);
+    tcase_add_test(t, which_methods_each_has);
+    return run_suite(s);
+}
