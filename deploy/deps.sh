@@ -46,6 +46,7 @@ fi
 apt() {
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "$@"
 }
-apt update
+# A list that cannot be had (some other repository's, perhaps) need not stop what is wanted here.
+apt update || echo "deps.sh: not all package lists could be refreshed; going on" >&2
 # shellcheck disable=SC2086 # a list of words
 apt install -y --no-install-recommends $missing >/dev/null

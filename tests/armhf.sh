@@ -17,7 +17,7 @@ if [ -n "$missing" ]; then
     sudo=''
     [ "$(id -u)" = 0 ] || sudo=sudo
     $sudo dpkg --add-architecture armhf
-    $sudo apt-get -qq update
+    $sudo apt-get -qq update || echo "armhf.sh: not all package lists could be refreshed; going on" >&2
     # shellcheck disable=SC2086 # a list of words
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Dpkg::Use-Pty=0 install --no-install-recommends $missing >/dev/null
 fi
