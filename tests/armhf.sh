@@ -5,8 +5,10 @@ set -eu
 
 cd "$(dirname "$0")/.."
 sh deploy/deps.sh build
-packages='gcc-arm-linux-gnueabihf qemu-user libc6-dev:armhf libfcgi-dev:armhf libsqlite3-dev:armhf libsodium-dev:armhf'
-packages="$packages libinih-dev:armhf check:armhf"
+# SQLite's header is the same everywhere and its -dev package would pull in the C library's, kernel headers and more of
+# the other architecture: the library alone is enough.
+packages='gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user libfcgi-dev:armhf libsqlite3-0:armhf'
+packages="$packages libsodium-dev:armhf libinih-dev:armhf check:armhf"
 missing=''
 for package in $packages; do
     # shellcheck disable=SC2016 # dpkg's own variable
@@ -23,5 +25,7 @@ if [ -n "$missing" ]; then
 fi
 
 triple=arm-linux-gnueabihf
+mkdir -p build/armhf/pkgconfig
+printf 'Name: sqlite3\nDescription: SQLite\nVersion: 3\nLibs: -l:libsqlite3.so.0\n' >build/armhf/pkgconfig/sqlite3.pc
 exec "${MAKE:-make}" -j"$(nproc)" BUILD=build/armhf CC=$triple-gcc AR=$triple-ar RUNNER=qemu-arm UNIT_TIMEOUT=600 \
-    PKG_CONFIG="env PKG_CONFIG_LIBDIR=/usr/lib/$triple/pkgconfig:/usr/share/pkgconfig pkg-config" check
+    PKG_CONFIG="env PKG_CONFIG_LIBDIR=build/armhf/pkgconfig:/usr/lib/$triple/pkgconfig:/usr/share/pkgconfig pkg-config" check
