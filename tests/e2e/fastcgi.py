@@ -115,8 +115,23 @@ class Client:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.timeout = timeout
         self.sock.settimeout(timeout)
-        self.sock.connect(str(path))
         self.buffer = b""
+        self.connect(str(path))
+
+    def connect(self, path):
+        """Connects; while the backlog is full a unix socket says so at once, so it is tried again."""
+        deadline = time.monotonic() + self.timeout
+        while True:
+            try:
+                return self.sock.connect(path)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    self.sock.close()
+                    raise
+                time.sleep(0.01)
+            except OSError:
+                self.sock.close()
+                raise
 
     def __enter__(self):
         return self

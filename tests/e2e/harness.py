@@ -82,6 +82,13 @@ def children(pid):
     return sorted(found)
 
 
+def command_line(pid):
+    try:
+        return pathlib.Path("/proc/%d/cmdline" % pid).read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
 def descriptors(pid):
     return len(os.listdir("/proc/%d/fd" % pid))
 
@@ -114,6 +121,7 @@ class Hanji:
                          "drain_timeout": "5s"}
         self.settings.update(settings)
         self.env = {}
+        self.binary = BINARY
         self.expected = []          # patterns of log lines that the running test expects
         self.process = None
         self.known_worker = None    # the worker that must still be there after the test
@@ -150,7 +158,7 @@ class Hanji:
     def start(self, *flags, listener=None, wait=True):
         """Starts `hanji serve`; `listener` is a listening socket to pass as LISTEN_FDS does."""
         assert self.process is None
-        command = [str(BINARY), "-c", str(self.conf), "serve", *flags]
+        command = [str(self.binary), "-c", str(self.conf), "serve", *flags]
         keep = ()
         if listener is not None:
             command = [sys.executable, str(HERE / "listenfds.py"), str(listener.fileno()), *command]
@@ -180,18 +188,11 @@ class Hanji:
         return self.process.pid
 
     def workers(self):
-        """The supervisor's children that run our program."""
-        return [pid for pid in children(self.pid) if self.program(pid) == BINARY]
-
-    @staticmethod
-    def program(pid):
-        try:
-            return pathlib.Path(os.readlink("/proc/%d/exe" % pid))
-        except OSError:
-            return None
+        """The supervisor's children that are workers; during a hand-over there are two, the newer last."""
+        return [pid for pid in children(self.pid) if b"worker" in command_line(pid)]
 
     def worker(self, timeout=10.0):
-        return wait_for("a worker", lambda: self.workers()[:1], timeout)[0]
+        return wait_for("a worker", lambda: self.workers()[-1:], timeout)[0]
 
     def expect_new_worker(self, log="the worker ended"):
         """The test ends the worker: another one afterwards, and log lines like this, are no fault."""
@@ -231,7 +232,7 @@ class Hanji:
             assert self.known_worker in (None, worker), "the worker was restarted:\n%s" % self.log.read_text()[-3000:]
         finally:
             self.expected = []
-            self.known_worker = (self.workers() or [None])[0]
+            self.known_worker = (self.workers() or [None])[-1]
 
     # the log
 

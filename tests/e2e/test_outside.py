@@ -125,7 +125,8 @@ def test_many_rows_at_once(site, box, shell):
     prefix = box[6:]
     before = site.hanji.status()
     shell("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)"
-          " INSERT INTO doc (key, type, body) SELECT '%s' || printf('%%03d', i), 'text/plain', CAST(i AS TEXT) FROM n;" % prefix)
+          " INSERT INTO doc (key, type, body)"
+          " SELECT '%s' || printf('%%03d', i), 'text/plain', CAST(i AS TEXT) FROM n;" % prefix)
     assert site.hanji.status()["documents"] == before["documents"] + 500
     listed = site.get(box + "?limit=1000").json()["items"]
     assert len(listed) == 500 and listed[0]["key"] == prefix + "001"

@@ -60,7 +60,7 @@ def test_a_lie_does_not_cost_memory(site):
     for client in clients:
         client.send(begin() + record(PARAMS, HUGE + HUGE + b"x" * 50))
     assert site.hanji.ask("GET", "/health").status == 200
-    assert harness.resident_bytes(worker) - before < (8 << 20)
+    assert harness.sanitized() or harness.resident_bytes(worker) - before < (8 << 20)
     for client in clients:
         client.close()
 
