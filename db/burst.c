@@ -1,5 +1,6 @@
 #include "db/burst.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "db/write.h"
@@ -39,14 +40,17 @@ static void validate(struct db_conn *c, struct db_op *op)
 {
     sqlite3_stmt *s = db_conn_statement(c, SLOT_JSON_VALID, "SELECT json_valid(?1)");
     struct db_value text = op->values[2];
-    if (s == NULL) {
+    op->refused = true;
+    op->result = DB_INVALID;
+    if (s == NULL)
         op->result = DB_BROKEN;
-        return;
-    }
+    if (s == NULL || (text.n > 0 && memchr(text.p, 0, text.n) != NULL))
+        return; /* SQLite reads up to a NUL, and JSON has none */
     sqlite3_bind_text64(s, 1, text.p, text.n, SQLITE_STATIC, SQLITE_UTF8);
     int rc = sqlite3_step(s);
-    bool valid = rc == SQLITE_ROW && sqlite3_column_int(s, 0) == 1;
-    op->result = valid ? DB_OK : rc == SQLITE_ROW ? DB_INVALID : db_cause(rc);
+    op->refused = rc != SQLITE_ROW || sqlite3_column_int(s, 0) != 1;
+    if (rc != SQLITE_ROW)
+        op->result = db_cause(rc);
     sqlite3_reset(s);
     sqlite3_clear_bindings(s);
 }
@@ -59,8 +63,11 @@ static bool ends_burst(enum db_result result)
 
 static enum db_result last_seq(struct db_conn *c, uint64_t *seq)
 {
-    sqlite3_stmt *s = db_conn_statement(c, SLOT_SEQ,
-                                        "SELECT seq FROM sqlite_sequence WHERE name = 'change'");
+    /* sqlite_sequence is behind the feed after a statement that failed half-way (OR FAIL). */
+    sqlite3_stmt *s = db_conn_statement(
+        c, SLOT_SEQ,
+        "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0),"
+        " coalesce((SELECT max(seq) FROM change), 0))");
     if (s == NULL)
         return DB_BROKEN;
     int rc = sqlite3_step(s);
@@ -77,11 +84,13 @@ static enum db_result apply_all(struct db_conn *c, struct db_op *list, bool care
     int before = sqlite3_total_changes(c->db);
     enum db_result result = last_seq(c, &w.seq);
     for (struct db_op *op = list; op != NULL && result == DB_OK; op = op->next) {
-        if (op->result == DB_INVALID)
+        if (op->refused)
             continue;
         op->result = apply_table[op->kind](&w, op);
         if (ends_burst(op->result))
             result = op->result;
+        else if (sqlite3_get_autocommit(c->db))
+            result = DB_INVALID; /* somebody's trigger ended the transaction */
         else if (careful)
             result = last_seq(c, &w.seq);
         if (careful && result == DB_OK && op->result == DB_OK)
@@ -107,10 +116,15 @@ static void roll_back(struct db_conn *c)
         db_conn_do(c, SLOT_ROLLBACK, "ROLLBACK");
 }
 
+/* When a trigger ended the transaction, whoever caused it is refused for good and the others may try
+ * again; else all fail for the same reason. */
 static void fail_all(struct db_op *list, enum db_result result)
 {
     for (struct db_op *op = list; op != NULL; op = op->next)
-        op->result = result;
+        if (result != DB_INVALID)
+            op->result = result;
+        else if (op->result != DB_INVALID)
+            op->result = DB_BUSY;
 }
 
 enum db_result db_burst_run(struct db_conn *c, struct db_op *list, uint64_t *commit_us)
@@ -119,6 +133,7 @@ enum db_result db_burst_run(struct db_conn *c, struct db_op *list, uint64_t *com
     *commit_us = 0;
     for (struct db_op *op = list; op != NULL; op = op->next) {
         op->result = DB_OK;
+        op->refused = false;
         if (op->validate_json)
             validate(c, op);
     }

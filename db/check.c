@@ -9,8 +9,12 @@ static const struct {
     const char *finding;
     const char *sql;
 } rules[] = {
+    {"triggers of the schema missing: rows written from outside break the rules below",
+     "SELECT 6 - count(*) FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'doc' AND name IN"
+     " ('doc_before_insert', 'doc_insert', 'doc_update', 'doc_before_rename', 'doc_rename',"
+     " 'doc_delete')"},
     {"documents without a sequence number, size or time",
-     "SELECT count(*) FROM doc WHERE seq IS NULL OR size IS NULL OR modified IS NULL"},
+     "SELECT count(*) FROM doc WHERE coalesce(seq, 0) < 1 OR size IS NULL OR modified IS NULL"},
     {"documents whose size is not that of their body",
      "SELECT count(*) FROM doc WHERE size IS NOT length(CAST(body AS BLOB))"},
     {"documents whose last change is not in the change feed",
@@ -18,12 +22,14 @@ static const struct {
      " WHERE change.seq = doc.seq AND change.key = doc.key AND change.op = 'put')"},
     {"sequence numbers that stand on two documents",
      "SELECT count(*) - count(DISTINCT seq) FROM doc"},
-    {"changes with a sequence number above the last one given",
-     "SELECT count(*) FROM change WHERE seq >"
-     " coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0)"},
     {"documents more or fewer than meta.documents says",
-     "SELECT abs((SELECT count(*) FROM doc) -"
-     " (SELECT value FROM meta WHERE name = 'documents'))"},
+     "SELECT coalesce(abs((SELECT count(*) FROM doc) -"
+     " (SELECT value FROM meta WHERE name = 'documents')), 1)"},
+    {"keys that are gone without their deletion in the change feed",
+     "SELECT count(*) FROM tombstone WHERE NOT EXISTS (SELECT 1 FROM change"
+     " WHERE change.seq = tombstone.seq AND change.key = tombstone.key AND change.op = 'delete')"},
+    {"keys that are both gone and there",
+     "SELECT count(*) FROM tombstone JOIN doc USING (key)"},
     {"deleted keys in the feed that have a document without a later change",
      "SELECT count(*) FROM change JOIN doc USING (key)"
      " WHERE change.op = 'delete' AND change.seq > doc.seq"},

@@ -130,6 +130,13 @@ static enum db_result find(struct db_write *w, struct db_op *op, struct found *f
     return db_precond_holds(&op->precond, f->exists, f->seq, modified) ? DB_OK : DB_PRECONDITION;
 }
 
+/* A statement that changes one row. A trigger that somebody added may silently prevent it. */
+static enum db_result run(struct db_write *w, sqlite3_stmt *s)
+{
+    enum db_result result = db_cause(db_conn_run(s));
+    return result == DB_OK && sqlite3_changes(w->conn->db) != 1 ? DB_INVALID : result;
+}
+
 enum db_result db_doc_put(struct db_write *w, struct db_op *op)
 {
     struct found f;
@@ -154,7 +161,7 @@ enum db_result db_doc_put(struct db_write *w, struct db_op *op)
     sqlite3_bind_int64(s, 4, w->now_s);
     sqlite3_bind_int64(s, 5, (int64_t)op->values[2].n);
     db_write_bind(s, 6, op, 2);
-    result = db_cause(db_conn_run(s));
+    result = run(w, s);
     sqlite3_clear_bindings(s); /* they point into the operation */
     if (result != DB_OK)
         return result;
@@ -175,7 +182,7 @@ enum db_result db_doc_delete(struct db_write *w, struct db_op *op)
     if (s == NULL)
         return DB_BROKEN;
     sqlite3_bind_int64(s, 1, f.id);
-    result = db_cause(db_conn_run(s));
+    result = run(w, s);
     if (result == DB_OK)
         op->seq = ++w->seq;
     return result;

@@ -55,6 +55,7 @@ struct db_op {
     /* filled by the writer */
     enum db_result result;
     uint8_t created;
+    uint8_t refused; /* its value was found wrong before the transaction */
     uint64_t seq;
     int64_t pid; /* with DB_WAL_LIMIT: who pins the log, 0 if unknown */
     void *taken; /* freed with the operation */

@@ -63,8 +63,8 @@ enum db_result db_reader_totals(struct db_reader *r, uint64_t *seq, uint64_t *do
 {
     sqlite3_stmt *s = db_conn_statement(
         &r->conn, SLOT_META,
-        "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0), value"
-        " FROM meta WHERE name = 'documents'");
+        "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0),"
+        " coalesce((SELECT max(seq) FROM change), 0)), value FROM meta WHERE name = 'documents'");
     if (s == NULL)
         return DB_BROKEN;
     int rc = sqlite3_step(s);

@@ -191,6 +191,18 @@ static bool is_number(const struct key *k)
     return k->kind != KIND_TEXT && k->kind != KIND_LIST;
 }
 
+/* What could not stand in a file is refused from everywhere, so that conf_print can be read back. */
+static bool fits_a_file(const char *value)
+{
+    size_t n = strlen(value);
+    for (size_t i = 0; i < n; i++) {
+        bool mark = i > 0 && value[i - 1] == ' ' && (value[i] == ';' || value[i] == '#');
+        if ((unsigned char)value[i] < 0x20 || value[i] == 0x7f || mark)
+            return false;
+    }
+    return n <= CONF_VALUE_MAX && (n == 0 || (value[0] != ' ' && value[n - 1] != ' '));
+}
+
 static bool set(struct conf *c, const struct key *k, const char *value, int origin,
                 struct conf_error *error)
 {
@@ -198,6 +210,12 @@ static bool set(struct conf *c, const struct key *k, const char *value, int orig
     c->origin[k - keys] = origin;
     if (is_number(k))
         return set_number(c, k, value, error);
+    if (!fits_a_file(value))
+        return refuse(c, k, error,
+                      strlen(value) > CONF_VALUE_MAX
+                          ? "the value is too long: 180 bytes are the most"
+                          : "a value has no control characters, no blank at its ends and none "
+                            "before ';' or '#'");
     char *text = (char *)c + k->offset;
     size_t at = more ? strlen(text) : 0;
     int n = snprintf(text + at, CONF_TEXT_MAX - at, "%s%s", at > 0 ? "," : "", value);
@@ -307,7 +325,7 @@ bool conf_finish(struct conf *c, struct conf_error *error)
 {
     if (c->control[0] == 0) {
         int n = snprintf(c->control, sizeof c->control, "%s.control", c->database);
-        if (n < 0 || (size_t)n >= sizeof c->control)
+        if (n < 0 || n > CONF_VALUE_MAX)
             return conf_refuse(c, "database", "the name is too long", error);
     }
     if (!log_level_parse(c->log_level_name, &c->log_level))
@@ -330,12 +348,28 @@ void conf_help(FILE *out)
                 keys[i].initial[0] ? " [" : "", keys[i].initial, keys[i].initial[0] ? "]" : "");
 }
 
+static void print_list(const char *name, const char *list, FILE *out)
+{
+    if (strlen(list) <= CONF_VALUE_MAX) {
+        fprintf(out, "%s = %s\n", name, list);
+        return;
+    }
+    while (list[0] != 0) {
+        size_t n = strcspn(list, ",");
+        fprintf(out, "%s = %.*s\n", name, (int)n, list);
+        list += n + (list[n] == ',');
+        list += strspn(list, " ");
+    }
+}
+
 void conf_print(const struct conf *c, FILE *out)
 {
     for (size_t i = 0; i < KEYS; i++) {
         const void *at = (const char *)c + keys[i].offset;
         uint64_t v = is_number(&keys[i]) ? *(const uint64_t *)at : 0;
-        if (!is_number(&keys[i]))
+        if (keys[i].kind == KIND_LIST)
+            print_list(keys[i].name, at, out);
+        else if (!is_number(&keys[i]))
             fprintf(out, "%s = %s\n", keys[i].name, (const char *)at);
         else if (keys[i].kind == KIND_MODE)
             fprintf(out, "%s = %04llo\n", keys[i].name, (unsigned long long)v);

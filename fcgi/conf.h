@@ -12,7 +12,11 @@
 
 #include "fcgi/log.h"
 
-enum { CONF_TEXT_MAX = 1024, CONF_KEYS_MAX = 32 };
+enum {
+    CONF_TEXT_MAX = 1024, /* room for a text, or a list from several lines */
+    CONF_VALUE_MAX = 180, /* bytes of one value: with its key it fits a line of a file */
+    CONF_KEYS_MAX = 32,
+};
 
 struct conf {
     char database[CONF_TEXT_MAX];

@@ -10,7 +10,12 @@
 
 #include "fcgi/resp.h"
 
-enum { LINE_MAX_BYTES = 2048 };
+enum {
+    LINE_MAX_BYTES = 2048,
+    TAIL_BYTES = 64, /* held back: a cut line still closes its quotes and ends */
+    ESCAPE_MAX = 4,
+    NAME_MAX_BYTES = 64,
+};
 
 struct line {
     char text[LINE_MAX_BYTES];
@@ -37,7 +42,7 @@ void log_set_level(enum log_level level)
 
 static void add(struct line *l, const char *p, size_t n)
 {
-    size_t room = sizeof l->text - 8 - l->len;
+    size_t room = l->len < sizeof l->text - TAIL_BYTES ? sizeof l->text - TAIL_BYTES - l->len : 0;
     if (n > room)
         n = room;
     memcpy(l->text + l->len, p, n);
@@ -48,7 +53,7 @@ static void add_quoted(struct line *l, const char *s)
 {
     static const char hex[] = "0123456789abcdef";
     add(l, "\"", 1);
-    for (; *s != 0; s++) {
+    for (; *s != 0 && l->len + ESCAPE_MAX <= sizeof l->text - TAIL_BYTES; s++) {
         unsigned char c = (unsigned char)*s;
         char escaped[4] = {'\\', 'x', hex[c >> 4], hex[c & 15]};
         if (c == '"' || c == '\\') {
@@ -60,7 +65,7 @@ static void add_quoted(struct line *l, const char *s)
             add(l, s, 1);
         }
     }
-    add(l, "\"", 1);
+    l->text[l->len++] = '"'; /* of the bytes held back */
 }
 
 static void open_line(struct line *l, enum log_level level, const char *message)
@@ -96,8 +101,10 @@ void log_line(enum log_level level, const char *message, ...)
     va_start(args, message);
     for (const char *name; (name = va_arg(args, const char *)) != NULL;) {
         const char *value = va_arg(args, const char *);
+        if (l.len + NAME_MAX_BYTES + TAIL_BYTES > sizeof l.text - TAIL_BYTES)
+            break; /* no room for a pair that says anything */
         add(&l, " ", 1);
-        add(&l, name, strlen(name));
+        add(&l, name, strnlen(name, NAME_MAX_BYTES));
         add(&l, "=", 1);
         add_quoted(&l, value ? value : "");
     }

@@ -37,8 +37,6 @@ static const struct {
     {"who follows the feed knows what is gone",
      "SELECT count(*) FROM (SELECT key, max(seq) AS last FROM change GROUP BY key) AS f"
      " WHERE (SELECT op FROM change WHERE seq = f.last) <> 'delete' AND f.key NOT IN (SELECT key FROM doc)"},
-    {"nothing above the last number given",
-     "SELECT count(*) FROM change WHERE seq > (SELECT seq FROM sqlite_sequence WHERE name = 'change')"},
 };
 
 static void invariants_hold(const char *sql)
@@ -126,7 +124,7 @@ static const char *const scenarios[] = {
     "INSERT INTO doc (id, key, body) VALUES (5, 'a', '1'), (7, 'b', '2')\n"
     "UPDATE doc SET id = 6 WHERE key = 'a'\n"
     "UPDATE doc SET id = 100 + id, body = 'x'\n"
-    "INSERT INTO doc (id, key, body) VALUES (-1, 'c', '3')\n"
+    "!INSERT INTO doc (id, key, body) VALUES (-1, 'c', '3')\n"
     "INSERT INTO doc (key, body) VALUES ('d', '4')\n"
     "REPLACE INTO doc (id, key, body) VALUES (106, 'a', '5')\n"
     "INSERT INTO doc (key, body) VALUES ('e', '6')",
