@@ -16,6 +16,7 @@ enum db_result db_checkpoint_open(struct db_checkpoint *c, const char *path,
     enum db_result result = db_conn_open(&c->conn, path, DB_WRITE, CHECKPOINT_CACHE_BYTES, error);
     if (result != DB_OK)
         return result;
+    db_conn_keep_wal(&c->conn);
     /* A connection that has never read the file does nothing when told to checkpoint. */
     if (sqlite3_exec(c->conn.db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL) !=
         SQLITE_OK) {

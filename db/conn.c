@@ -142,16 +142,18 @@ static enum db_result make_file(const char *path, struct db_error *error)
 static int settings(sqlite3 *db, uint64_t cache_bytes)
 {
     char sql[256];
-    int on = 1;
     snprintf(sql, sizeof sql,
              "PRAGMA wal_autocheckpoint=0; PRAGMA mmap_size=0; PRAGMA synchronous=FULL;"
              "PRAGMA secure_delete=FAST; PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY;"
              "PRAGMA cache_size=-%llu; PRAGMA journal_size_limit=%d",
              (unsigned long long)(cache_bytes / 1024), JOURNAL_LIMIT);
-    int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
-    return rc;
+    return sqlite3_exec(db, sql, NULL, NULL, NULL);
+}
+
+void db_conn_keep_wal(struct db_conn *c)
+{
+    int on = 1;
+    sqlite3_file_control(c->db, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
 }
 
 enum db_result db_conn_open(struct db_conn *c, const char *path, enum db_access access,

@@ -2,8 +2,7 @@
  *
  * Settings that must hold on every connection of ours, whatever it is for: no automatic checkpoint
  * (only the writer's thread checkpoints, holding the write lock), no memory mapping, freed space
- * overwritten only where that costs no further page, WAL files that
- * persist, synchronous=FULL. Private to db/. A connection belongs to one thread. */
+ * overwritten only where that costs no further page, synchronous=FULL. Private to db/. A connection belongs to one thread. */
 #ifndef HANJI_DB_CONN_H
 #define HANJI_DB_CONN_H
 
@@ -55,6 +54,10 @@ struct db_conn {
 enum db_result db_conn_open(struct db_conn *c, const char *path, enum db_access access,
                             uint64_t cache_bytes, struct db_error *error)
     __attribute__((warn_unused_result));
+
+/* Leaves -wal and -shm there when the last connection closes: a reader that may not write needs
+ * them. Only for a file that is known to be ours. */
+void db_conn_keep_wal(struct db_conn *c);
 
 /* Closes; safe on a zeroed struct. */
 void db_conn_close(struct db_conn *c);

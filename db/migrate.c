@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "db/schema.h"
 
@@ -30,9 +31,9 @@ static int64_t schema_version(struct db_conn *c)
 
 static enum db_result check_owner(struct db_conn *c, struct db_error *error)
 {
-    int64_t id = ask(c, "PRAGMA application_id", -1);
+    int64_t id = ask(c, "PRAGMA application_id", INT64_MIN);
     int64_t min_program = ask(c, "SELECT value FROM meta WHERE name = 'min_program'", 0);
-    if (id == -1)
+    if (id == INT64_MIN)
         return failed(c, "the file cannot be read", error);
     if (id != DB_APPLICATION_ID) {
         db_set_error(error, "this is an SQLite file of another program; it is left as it is");
@@ -50,8 +51,13 @@ static enum db_result check_owner(struct db_conn *c, struct db_error *error)
 static enum db_result prepare_new(struct db_conn *c, struct db_error *error)
 {
     char sql[128];
+    struct stat st;
     if (ask(c, "PRAGMA page_count", -1) != 0)
         return DB_OK;
+    if (stat(sqlite3_db_filename(c->db, "main"), &st) != 0 || st.st_size != 0) {
+        db_set_error(error, "this is no SQLite file; it is left as it is");
+        return DB_REFUSED;
+    }
     sqlite3_snprintf(sizeof sql, sql, "PRAGMA page_size=4096; PRAGMA application_id=%d",
                      DB_APPLICATION_ID);
     if (sqlite3_exec(c->db, sql, NULL, NULL, NULL) != SQLITE_OK)
@@ -96,6 +102,7 @@ enum db_result db_migrate(struct db_conn *c, struct db_error *error)
         result = use_wal(c, error);
     if (result != DB_OK)
         return result;
+    db_conn_keep_wal(c);
     if (schema_version(c) >= (int64_t)schema_step_count)
         return DB_OK;
     if (sqlite3_exec(c->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
@@ -111,6 +118,8 @@ enum db_result db_migrate(struct db_conn *c, struct db_error *error)
 enum db_result db_migrate_check(struct db_conn *c, struct db_error *error)
 {
     enum db_result result = check_owner(c, error);
+    if (result == DB_OK)
+        db_conn_keep_wal(c);
     if (result == DB_OK && schema_version(c) < (int64_t)schema_step_count) {
         db_set_error(error, "the file has an older schema; start the server once to upgrade it");
         return DB_REFUSED;
