@@ -1,0 +1,226 @@
+/* db/check: each kind of damage is found and named; a sound file has none. */
+#include "db/check.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/tdb.h"
+
+/* The findings, one a line. */
+static char findings[4096];
+
+static void found(void *arg, const char *finding)
+{
+    size_t at = strlen(findings);
+    ck_assert_ptr_eq(arg, findings);
+    snprintf(findings + at, sizeof findings - at, "%s\n", finding);
+}
+
+static enum db_result check(void)
+{
+    findings[0] = 0;
+    return db_check(&tdb_config, found, findings, &tdb_error);
+}
+
+/* A store with a little of everything. */
+static void fill(void)
+{
+    tdb_make();
+    sqlite3 *db = tdb_shell();
+    tdb_sql(db, "INSERT INTO doc (key, body) VALUES ('a', 'one'), ('b', 'two'), ('c', 'three'), ('gone', 'x')");
+    tdb_sql(db, "UPDATE doc SET body = 'four' WHERE key = 'a'; DELETE FROM doc WHERE key = 'gone'");
+    tdb_sql(db, "INSERT INTO token (name, hash, created) VALUES ('t', zeroblob(32), 1)");
+    sqlite3_close(db);
+}
+
+START_TEST(a_new_store_is_sound)
+{
+    tdb_make();
+    ck_assert_int_eq(check(), DB_OK);
+    ck_assert_str_eq(findings, "");
+}
+END_TEST
+
+START_TEST(a_store_in_use_is_sound)
+{
+    fill();
+    ck_assert_int_eq(check(), DB_OK);
+    ck_assert_str_eq(findings, "");
+}
+END_TEST
+
+/* Damage that SQL can do, and what of it must be named. */
+static const struct {
+    const char *sql;
+    const char *said;
+} damages[] = {
+    {"UPDATE doc SET seq = NULL WHERE key = 'b'", "1 documents without a sequence number"},
+    {"UPDATE doc SET size = NULL", "3 documents without a sequence number, size or time"},
+    {"UPDATE doc SET modified = NULL WHERE key = 'a'", "without a sequence number, size or time"},
+    {"UPDATE doc SET size = 99 WHERE key = 'a'", "1 documents whose size"},
+    {"UPDATE doc SET size = size + 1", "3 documents whose size"},
+    {"DELETE FROM change WHERE seq = 2", "1 documents whose last change"},
+    {"DELETE FROM change", "3 documents whose last change"},
+    {"UPDATE change SET key = 'x' WHERE seq = 2", "1 documents whose last change"},
+    {"UPDATE change SET op = 'delete' WHERE seq = 2", "1 documents whose last change"},
+    {"UPDATE doc SET seq = 1000 WHERE key = 'b'", "1 documents whose last change"},
+    {"UPDATE doc SET seq = 2", "2 sequence numbers that stand on two documents"},
+    {"DELETE FROM change WHERE key = 'gone'", "1 keys that are gone without"},
+    {"UPDATE tombstone SET seq = 1", "1 keys that are gone without"},
+    {"INSERT INTO tombstone (key, seq) VALUES ('a', 6)", "1 keys that are both gone and there"},
+    {"UPDATE meta SET value = 7 WHERE name = 'documents'", "4 documents more or fewer"},
+    {"UPDATE meta SET value = 0 WHERE name = 'documents'", "3 documents more or fewer"},
+    {"INSERT INTO change (key, op) VALUES ('a', 'delete')", "1 deleted keys in the feed"},
+    {"DROP TRIGGER doc_insert; INSERT INTO doc (key, body) VALUES ('new', 'x')", "1 documents more or fewer"},
+    {"DROP TRIGGER doc_delete; DELETE FROM doc WHERE key = 'a'", "1 documents more or fewer"},
+};
+
+START_TEST(damage_is_named)
+{
+    fill();
+    sqlite3 *db = tdb_shell();
+    tdb_sql(db, damages[_i].sql);
+    sqlite3_close(db);
+    ck_assert_int_eq(check(), DB_INVALID);
+    ck_assert_msg(strstr(findings, damages[_i].said) != NULL, "%s: %s", damages[_i].sql, findings);
+}
+END_TEST
+
+/* Damage that is quiet: the feed says a key is there that is not, the counter is missing, a trigger is gone. */
+static const char *const quiet[] = {
+    "DROP TRIGGER doc_delete; DELETE FROM doc WHERE key = 'a'; UPDATE meta SET value = 2 WHERE name = 'documents'",
+    "DELETE FROM meta WHERE name = 'documents'",
+    "UPDATE meta SET value = NULL WHERE name = 'documents'",
+    "DROP TRIGGER doc_update",
+    "DROP TRIGGER doc_insert",
+    "DROP TRIGGER doc_delete",
+};
+
+START_TEST(quiet_damage_is_found)
+{
+    fill();
+    sqlite3 *db = tdb_shell();
+    tdb_sql(db, quiet[_i]);
+    sqlite3_close(db);
+    ck_assert_msg(check() == DB_INVALID && findings[0] != 0, "not found: %s", quiet[_i]);
+}
+END_TEST
+
+START_TEST(all_findings_are_told)
+{
+    fill();
+    sqlite3 *db = tdb_shell();
+    tdb_sql(db, "UPDATE doc SET size = 99 WHERE key = 'a'; UPDATE meta SET value = 7 WHERE name = 'documents'");
+    sqlite3_close(db);
+    ck_assert_int_eq(check(), DB_INVALID);
+    ck_assert_ptr_nonnull(strstr(findings, "whose size"));
+    ck_assert_ptr_nonnull(strstr(findings, "more or fewer"));
+}
+END_TEST
+
+/* Writes a byte pattern over a page of the file, the log being empty. */
+static void overwrite(int64_t page, off_t from, size_t n)
+{
+    static unsigned char junk[4096];
+    memset(junk, 0xa5, sizeof junk);
+    int fd = open(tdb_config.path, O_WRONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(pwrite(fd, junk, n, (off_t)(page - 1) * 4096 + from), n);
+    close(fd);
+}
+
+START_TEST(a_damaged_page_is_found)
+{
+    static const char *const roots[] = {
+        "SELECT rootpage FROM sqlite_schema WHERE name = 'doc'",
+        "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_doc_1'",
+        "SELECT rootpage FROM sqlite_schema WHERE name = 'change'",
+        "SELECT rootpage FROM sqlite_schema WHERE name = 'token'",
+    };
+    fill();
+    sqlite3 *db = tdb_shell();
+    tdb_sql(db, "PRAGMA wal_checkpoint(TRUNCATE)");
+    int64_t page = tdb_ask(db, roots[_i]);
+    sqlite3_close(db);
+    overwrite(page, 0, 200);
+    findings[0] = 0;
+    enum db_result result = check();
+    ck_assert_msg(result == DB_INVALID || result == DB_BROKEN, "%d", (int)result);
+    ck_assert(findings[0] != 0 || tdb_error.text[0] != 0);
+}
+END_TEST
+
+/* One key of the index is not what its row says: only SQLite's own check can tell. */
+START_TEST(an_index_that_lies_is_found)
+{
+    fill();
+    sqlite3 *db = tdb_shell();
+    tdb_sql(db, "PRAGMA writable_schema=ON; UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema"
+                " WHERE name = 'sqlite_autoindex_token_1') WHERE name = 'sqlite_autoindex_doc_1'; PRAGMA writable_schema=OFF");
+    sqlite3_close(db);
+    ck_assert_int_ne(check(), DB_OK);
+    ck_assert(findings[0] != 0 || tdb_error.text[0] != 0);
+}
+END_TEST
+
+START_TEST(a_file_that_cannot_be_read_is_told_so)
+{
+    tdb_init();
+    ck_assert_int_ne(check(), DB_OK);
+    ck_assert_ptr_nonnull(strstr(tdb_error.text, "hanji.db"));
+    ck_assert_str_eq(findings, "");
+    temp_file("hanji.db", "no database", 11);
+    ck_assert_int_eq(check(), DB_REFUSED);
+    ck_assert_str_eq(findings, "");
+}
+END_TEST
+
+START_TEST(checking_does_not_write)
+{
+    size_t before_n, after_n;
+    fill();
+    sqlite3 *db = tdb_shell();
+    tdb_sql(db, "UPDATE doc SET size = 99; PRAGMA wal_checkpoint(TRUNCATE)");
+    sqlite3_close(db);
+    char *before = temp_read(tdb_config.path, &before_n);
+    ck_assert_int_eq(check(), DB_INVALID);
+    char *after = temp_read(tdb_config.path, &after_n);
+    ck_assert_uint_eq(before_n, after_n);
+    ck_assert_mem_eq(before, after, before_n);
+    free(before);
+    free(after);
+}
+END_TEST
+
+/* The writer works on: what it holds is no damage. */
+START_TEST(checking_beside_a_writer)
+{
+    fill();
+    sqlite3 *db = tdb_shell();
+    tdb_sql(db, "BEGIN IMMEDIATE; INSERT INTO doc (key, body) VALUES ('open', 'x')");
+    ck_assert_int_eq(check(), DB_OK);
+    tdb_sql(db, "COMMIT");
+    ck_assert_int_eq(check(), DB_OK);
+    sqlite3_close(db);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("check");
+    TCase *t = run_case(s, "check");
+    temp_use(t);
+    tcase_add_test(t, a_new_store_is_sound);
+    tcase_add_test(t, a_store_in_use_is_sound);
+    tcase_add_loop_test(t, damage_is_named, 0, COUNT(damages));
+    tcase_add_loop_test(t, quiet_damage_is_found, 0, COUNT(quiet));
+    tcase_add_test(t, all_findings_are_told);
+    tcase_add_loop_test(t, a_damaged_page_is_found, 0, 4);
+    tcase_add_test(t, an_index_that_lies_is_found);
+    tcase_add_test(t, a_file_that_cannot_be_read_is_told_so);
+    tcase_add_test(t, checking_does_not_write);
+    tcase_add_test(t, checking_beside_a_writer);
+    return run_suite(s);
+}
