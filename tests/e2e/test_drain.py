@@ -28,7 +28,7 @@ def kept(make_hanji):
 
 
 class Load(threading.Thread):
-    """PUTs and POSTs through nginx, one after another, and what became of each."""
+    """PUTs and POSTs through nginx, small ones and some of up to 300 kB, and what became of each."""
 
     def __init__(self, port, token, number, tls=None):
         super().__init__(daemon=True)
@@ -39,16 +39,20 @@ class Load(threading.Thread):
         self.acknowledged = {}
         self.count, self.odd = 0, []
 
+    @staticmethod
+    def body(key, count):
+        return key.encode() + b"x" * (0 if count % 7 else count * 1000 % 300000)
+
     def run(self):
         while not self.stopped.is_set():
             self.count += 1
             key = "/docs/load%d/%d" % (self.number, self.count)
             try:
-                if self.count % 2:
-                    answer = self.link.once("POST", key, b"x" * 100, self.headers)      # nginx never repeats one
+                if self.count % 2:      # nginx never repeats a POST
+                    answer = self.link.once("POST", key, self.body(key, self.count), self.headers)
                     good = answer.status == 405
                 else:
-                    answer = self.link.once("PUT", key, key.encode(), self.headers)
+                    answer = self.link.once("PUT", key, self.body(key, self.count), self.headers)
                     good = answer.status == 201
                     if good:
                         self.acknowledged[key] = answer.header("ETag")
@@ -66,7 +70,8 @@ def check_nothing_lost(site_hanji, nginx, loads, mark):
         total += load.count
         for key, tag in load.acknowledged.items():
             got = site_hanji.ask("GET", key)
-            assert (got.status, got.body, got.header("etag")) == (200, key.encode(), tag)
+            count = int(key.rpartition("/")[2])
+            assert (got.status, got.body, got.header("etag")) == (200, Load.body(key, count), tag)
     with open(nginx.errors) as log:
         log.seek(mark)
         upstream = [line for line in log if "upstream" in line]
