@@ -2,6 +2,7 @@
 """
 import itertools
 import shutil
+import signal
 
 import pytest
 
@@ -12,6 +13,8 @@ NUMBERS = itertools.count(1)
 
 
 def pytest_configure():
+    # when terminated, fixtures still stop what they started
+    signal.signal(signal.SIGTERM, lambda *_: pytest.exit("terminated", 143))
     if not harness.BINARY.exists():
         pytest.exit("%s is missing: run `make` first" % harness.BINARY, 2)
 
