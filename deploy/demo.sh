@@ -47,6 +47,7 @@ if [ -z "$data" ]; then
     else data=${XDG_STATE_HOME:-${HOME:?HOME is not set; name a folder with --data}/.local/state}/hanji-demo; fi
 fi
 bin=${HANJI_BIN:-$top/build/hanji}
+case $bin in /*) ;; *) bin=$PWD/$bin ;; esac
 # hanji reads its settings from HANJI_*: what the caller has there (perhaps another demo.env) must not reach this one.
 for name in $(env | sed -n 's/^\(HANJI_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
 
@@ -56,19 +57,20 @@ worker_user=''
 
 open_data() { # makes DIR (start) or finds it, and takes its lock until the end of this script
     if [ "$verb" = start ]; then mkdir -p "$data" || die "cannot make $data"; fi
-    [ -d "$data" ] || { [ "$verb" = stop ] && exit 0; echo "no demo in $data"; exit 1; }
-    data=$(cd "$data" && pwd -P) || die "cannot enter the data folder"
+    [ -d "$data" ] || [ "$verb" = stop ] || { echo "no demo in $data"; exit 1; }
+    data=$(realpath -m -- "$data") || die "cannot enter the data folder"
     case $data in
     *[[:space:]]* | *[\'\"\\\;{}\$\#\`\|\&*?[\]]*)
         die "$data: this name would need quoting in nginx's configuration; choose another --data"
         ;;
     esac
     [ "$data" != / ] || die "/ is not for this"
-    [ -O "$data" ] || die "$data belongs to someone else"
     conf=$data/hanji.conf socket=$data/run/hanji.sock db=$data/data/hanji.db
     nginx_dir=$data/nginx nginx_conf=$data/nginx/nginx.conf env_file=$data/demo.env
     # A socket's name has at most 107 bytes, and /data/hanji.db.control is the longest here.
     [ ${#data} -le 85 ] || die "$data: too long for sockets below it (at most 85 bytes)"
+    [ -d "$data" ] || return 0 # removed while the demo runs: it can be stopped all the same
+    [ -O "$data" ] || die "$data belongs to someone else"
     exec 9>"$data/lock" || die "cannot write into $data"
     flock -w 180 9 || die "another start or stop is busy in $data"
 }
@@ -94,10 +96,11 @@ hanji_pids() { # hanji_pids [WORD]: the supervisor (serve) and its workers (work
 }
 supervisor_pid() { hanji_pids serve; }
 nginx_pids() {
-    find /proc -maxdepth 2 -path '/proc/[0-9]*/cwd' -lname "$nginx_dir" 2>/dev/null | while read -r link; do
-        pid=${link#/proc/} pid=${pid%/cwd}
-        [ "$({ cat "/proc/$pid/comm"; } 2>/dev/null)" != nginx ] || echo "$pid"
-    done
+    find /proc -maxdepth 2 -path '/proc/[0-9]*/cwd' \( -lname "$nginx_dir" -o -lname "$nginx_dir (deleted)" \) 2>/dev/null |
+        while read -r link; do
+            pid=${link#/proc/} pid=${pid%/cwd}
+            [ "$({ cat "/proc/$pid/comm"; } 2>/dev/null)" != nginx ] || echo "$pid"
+        done
 }
 master_pid() {
     for pid in $(nginx_pids); do

@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -148,6 +149,15 @@ def test_the_number_of_another_process_is_harmless(demos):
     assert bystander.poll() is None
     bystander.kill()
     bystander.wait()
+
+
+def test_stop_when_the_folder_is_gone(demos):
+    demo = demos()
+    demo.start()
+    assert demo.processes() != []
+    shutil.rmtree(demo.folder)
+    demo.run("stop")
+    assert demo.processes() == []
 
 
 def test_side_by_side(demos):
