@@ -4,9 +4,24 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "db/check.h"
 #include "db/migrate.h"
+
+/* SQLite's syncs come here. No test pulls the plug, so none waits for the disk; one that needs syncs to be slow or to fail
+ * has functions of its own. */
+__attribute__((weak)) int fdatasync(int fd)
+{
+    (void)fd;
+    return 0;
+}
+
+__attribute__((weak)) int fsync(int fd)
+{
+    (void)fd;
+    return 0;
+}
 
 struct db_config tdb_config;
 struct db_error tdb_error;
@@ -157,9 +172,7 @@ static void deliver(void *arg, struct db_op *list)
 static void broken(void *arg)
 {
     struct inbox *in = arg;
-    pthread_mutex_lock(&in->lock);
     in->broken++;
-    pthread_mutex_unlock(&in->lock);
 }
 
 struct db_writer *tdb_start(struct inbox *in)

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 
 #include "db/burst.h"
 #include "db/conn.h"
@@ -59,7 +60,7 @@ struct inbox {
     struct db_op *head, **tail;
     unsigned count;  /* delivered since tdb_start, taken or not */
     unsigned batches;
-    unsigned broken;
+    atomic_uint broken;
 };
 
 /* Starts a writer that delivers into the inbox. */

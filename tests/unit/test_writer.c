@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,9 +14,10 @@ static atomic_uint sync_us;
 /* SQLite's syncs come here: they take longer when a test says so. */
 int fdatasync(int fd)
 {
+    (void)fd;
     if (sync_us > 0)
         usleep(sync_us);
-    return (int)syscall(SYS_fdatasync, fd);
+    return 0;
 }
 
 static struct inbox in;
