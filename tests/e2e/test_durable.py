@@ -187,6 +187,32 @@ def test_kill_of_the_supervisor_takes_the_worker_along(make_hanji):
     assert hanji.ask("GET", "/docs/k").header("etag") == put.header("etag")
 
 
+def test_a_worker_whose_supervisor_is_gone_shares_the_file_with_the_next(make_hanji):
+    """It still serves the connections it has and leaves; meanwhile a new server runs on the same file."""
+    hanji = make_hanji()
+    with hanji.client() as client:
+        client.ask("GET", "/health")
+        worker = hanji.worker()
+        hanji.process.kill()
+        hanji.process.wait()
+        hanji.stop(expect=None)
+        time.sleep(0.1)
+        hanji.start()
+        numbers, end = [], time.monotonic() + 1
+        for i in range(20):
+            try:
+                numbers.append(client.ask("PUT", "/docs/old%d" % i, hanji.token, body=b"x").header("etag"))
+            except fastcgi.Closed:
+                break
+            numbers.append(hanji.ask("PUT", "/docs/new%d" % i, body=b"x").header("etag"))
+        assert time.monotonic() < end + 4
+    numbers = [int(number.strip('"')) for number in numbers]
+    assert numbers == sorted(set(numbers))
+    harness.wait_for("the old worker's end", lambda: not harness.alive(worker))
+    for i in range(len(numbers) // 2):
+        assert hanji.ask("GET", "/docs/old%d" % i).status == hanji.ask("GET", "/docs/new%d" % i).status == 200
+
+
 def test_clean_stop_and_start_keep_everything(make_hanji):
     hanji = make_hanji()
     tags = {i: hanji.ask("PUT", "/docs/k%d" % i, body=b"%d" % i).header("etag") for i in range(50)}
@@ -236,6 +262,37 @@ def test_an_answer_comes_after_the_sync(faulty, slow):
     start = time.monotonic()
     assert faulty.ask("GET", "/docs/k").status == 404
     assert time.monotonic() - start < 0.04, "a read waits for no sync"
+
+
+def test_an_abort_while_the_write_waits_for_its_sync(faulty, slow):
+    """The write is whole and may take place; the request ends once, and the connection goes on."""
+    slow.set(sync_ms=150)
+    with faulty.client() as client:
+        client.send(fastcgi.request("PUT", "/docs/k", faulty.token, body=b"x") + fastcgi.record(fastcgi.ABORT))
+        got = client.record()
+        while got.kind != fastcgi.END:
+            got = client.record()
+        slow.set()
+        assert client.ask("GET", "/health").status == 200
+        assert client.ask("GET", "/docs/k", faulty.token).status in (200, 404)
+
+
+def test_clients_that_leave_while_their_write_waits(faulty, slow):
+    """Their writes take place wholly or not at all; nobody else is disturbed."""
+    worker = faulty.worker()
+    open_before = harness.descriptors(worker)
+    slow.set(sync_ms=50)
+    for i in range(60):
+        with faulty.client() as client:
+            client.send(fastcgi.request("PUT", "/docs/gone%d" % i, faulty.token, body=noise(1000 + i)))
+            if i % 3 == 0:
+                time.sleep(0.005)
+    assert faulty.ask("PUT", "/docs/k", body=b"x").status == 201
+    slow.set()
+    for i in range(60):
+        got = faulty.ask("GET", "/docs/gone%d" % i)
+        assert got.status == 404 or got.body == noise(1000 + i)
+    harness.wait_for("descriptors to be closed", lambda: harness.descriptors(worker) <= open_before)
 
 
 def test_a_failed_sync_acknowledges_nothing(faulty, slow):

@@ -166,6 +166,31 @@ def test_following_links_visits_all(site, box):
     assert seen == sorted((key_of(box) + name for name in ODD_NAMES), key=str.encode)
 
 
+@pytest.mark.parametrize("letter", ["x", "\U0001f600", '"', "\u20ac", "+"])
+def test_the_longest_keys_in_a_page(site, box, letter):
+    """Escaped and encoded at their longest: the page, its Link, and the next page."""
+    room = 512 - len(key_of(box)) - 3
+    names = ["%03d" % i + letter * (room // len(letter.encode())) for i in range(4)]
+    fill(site, box, names)
+    first = site.get(box + "?limit=3")
+    assert [item["key"] for item in first.json()["items"]] == [key_of(box) + name for name in names[:3]]
+    second = site.get(path_of(site, link_next(first)))
+    assert [item["key"] for item in second.json()["items"]] == [key_of(box) + names[3]]
+    assert site.delete(box + urllib.parse.quote(names[0])).status == 204
+
+
+def test_a_thousand_long_keys_in_one_page(site, box):
+    link = site.hanji.sqlite(readonly=False)
+    link.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
+                 " INSERT INTO doc (key, body) SELECT ? || printf('%04d', i) || replace(printf('%480c', 'x'), ' ', '\"'), 'x' FROM n",
+                 (key_of(box),))
+    link.close()
+    page = listing(site, box + "?limit=1000")
+    assert len(page["items"]) == 1000 and page["next"] is None
+    assert len(page["items"][0]["key"]) == len(key_of(box)) + 484
+    site.hanji.command("sql", "DELETE FROM doc WHERE key LIKE '%s%%'" % key_of(box))
+
+
 def test_odd_names_are_json_and_can_be_asked_for(site, box):
     fill(site, box, ODD_NAMES)
     for item in listing(site, box)["items"]:

@@ -270,6 +270,27 @@ def test_check_of_nothing(make_hanji):
     assert not hanji.database.exists(), "asking makes no file"
 
 
+def test_noise_on_the_control_socket(make_hanji):
+    """Whoever may open it cannot bring the server down, nor keep others from it."""
+    hanji = make_hanji()
+    control = str(hanji.database) + ".control"
+    crowd = []
+    for data in (b"", b"\0", b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 100, b"x" * 100000, fastcgi.begin(),
+                 fastcgi.request("GET", "/nowhere"), fastcgi.request("PUT", "/docs/k", body=b"x"),
+                 fastcgi.request("POST", "/token", body=b"{}" * 50000)) * 5:
+        client = fastcgi.Client(control)
+        try:
+            client.send(data)
+        except fastcgi.Closed:
+            pass
+        crowd.append(client)
+    assert hanji.command("token", "list").returncode == 0
+    assert hanji.new_token("another", read=["/"])
+    for client in crowd:
+        client.close()
+    assert hanji.command("token", "list").returncode == 0
+
+
 # starts that must fail with a clear word
 
 def fails_to_start(hanji, *words, codes=(69, 74, 78), timeout=5):
