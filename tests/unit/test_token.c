@@ -78,6 +78,19 @@ START_TEST(every_bit_of_a_token_matters)
 }
 END_TEST
 
+START_TEST(hashes_are_compared)
+{
+    unsigned char a[SEAL_TOKEN_HASH_BYTES] = {0}, b[SEAL_TOKEN_HASH_BYTES] = {0};
+    ck_assert(seal_token_same(a, b));
+    for (size_t i = 0; i < sizeof a; i++) {
+        b[i] = 0x80;
+        ck_assert(!seal_token_same(a, b));
+        a[i] = 0x80;
+        ck_assert(seal_token_same(a, b));
+    }
+}
+END_TEST
+
 static const struct str {
     const char *p;
     size_t n;
@@ -111,6 +124,7 @@ int main(void)
     tcase_add_test(t, no_token_comes_twice);
     tcase_add_test(t, the_hash_of_a_known_token);
     tcase_add_test(t, every_bit_of_a_token_matters);
+    tcase_add_test(t, hashes_are_compared);
     tcase_add_loop_test(t, another_form_has_no_hash, 0, COUNT(wrong));
     return run_suite(s);
 }
