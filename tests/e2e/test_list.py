@@ -182,7 +182,8 @@ def test_the_longest_keys_in_a_page(site, box, letter):
 def test_a_thousand_long_keys_in_one_page(site, box):
     link = site.hanji.sqlite(readonly=False)
     link.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
-                 " INSERT INTO doc (key, body) SELECT ? || printf('%04d', i) || replace(printf('%480c', 'x'), ' ', '\"'), 'x' FROM n",
+                 " INSERT INTO doc (key, body)"
+                 " SELECT ? || printf('%04d', i) || replace(printf('%480c', 'x'), ' ', '\"'), 'x' FROM n",
                  (key_of(box),))
     link.close()
     page = listing(site, box + "?limit=1000")
