@@ -43,7 +43,7 @@ static void validate(struct db_conn *c, struct db_op *op)
     op->refused = true;
     op->result = DB_INVALID;
     if (s == NULL)
-        op->result = DB_BROKEN;
+        op->result = db_conn_failed(c);
     if (s == NULL || (text.n > 0 && memchr(text.p, 0, text.n) != NULL))
         return; /* SQLite reads up to a NUL, and JSON has none */
     sqlite3_bind_text64(s, 1, text.p, text.n, SQLITE_STATIC, SQLITE_UTF8);
@@ -69,7 +69,7 @@ static enum db_result last_seq(struct db_conn *c, uint64_t *seq)
         "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0),"
         " coalesce((SELECT max(seq) FROM change), 0))");
     if (s == NULL)
-        return DB_BROKEN;
+        return db_conn_failed(c);
     int rc = sqlite3_step(s);
     *seq = rc == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(s, 0) : 0;
     sqlite3_reset(s);
@@ -110,14 +110,19 @@ static enum db_result transaction(struct db_conn *c, struct db_op *list, bool ca
     return result == DB_OK ? apply_all(c, list, careful, wrote) : result;
 }
 
-static void roll_back(struct db_conn *c)
+/* Ends what is open, also when memory is too short to prepare the statement for it. False: it is
+ * still open, so nothing more may be written through this connection. */
+static bool roll_back(struct db_conn *c)
 {
     if (!sqlite3_get_autocommit(c->db))
         db_conn_do(c, SLOT_ROLLBACK, "ROLLBACK");
+    if (!sqlite3_get_autocommit(c->db))
+        sqlite3_exec(c->db, "ROLLBACK", NULL, NULL, NULL);
+    return sqlite3_get_autocommit(c->db) != 0;
 }
 
-/* When a trigger ended the transaction, whoever caused it is refused for good and the others may try
- * again; else all fail for the same reason. */
+/* When a trigger ended the transaction, whoever caused it is refused for good and the others may
+ * try again; else all fail for the same reason. */
 static void fail_all(struct db_op *list, enum db_result result)
 {
     for (struct db_op *op = list; op != NULL; op = op->next)
@@ -138,16 +143,15 @@ enum db_result db_burst_run(struct db_conn *c, struct db_op *list, uint64_t *com
             validate(c, op);
     }
     enum db_result result = transaction(c, list, false, &wrote);
-    if (result == DB_PRECONDITION) {
-        roll_back(c);
-        result = transaction(c, list, true, &wrote);
-    }
+    if (result == DB_PRECONDITION)
+        result = roll_back(c) ? transaction(c, list, true, &wrote) : DB_BROKEN;
     if (result == DB_OK && wrote) {
         uint64_t start = db_clock_us();
         result = db_cause(db_conn_do(c, SLOT_COMMIT, "COMMIT"));
         *commit_us = db_clock_us() - start;
     }
-    roll_back(c);
+    if (!roll_back(c))
+        result = DB_BROKEN;
     if (result != DB_OK)
         fail_all(list, result);
     return result;
@@ -162,7 +166,7 @@ static enum db_result prune(struct db_conn *c, int64_t from, int64_t until)
     sqlite3_stmt *note = db_conn_statement(c, SLOT_PRUNE_NOTE,
                                            "UPDATE meta SET value = ?1 WHERE name = 'pruned'");
     if (s == NULL || note == NULL)
-        return DB_BROKEN;
+        return db_conn_failed(c);
     sqlite3_bind_int64(s, 1, from);
     sqlite3_bind_int64(s, 2, until);
     enum db_result result = db_cause(db_conn_run(s));
@@ -177,7 +181,7 @@ static enum db_result pruned_until(struct db_conn *c, int64_t *seq)
     sqlite3_stmt *s = db_conn_statement(c, SLOT_PRUNED,
                                         "SELECT value FROM meta WHERE name = 'pruned'");
     if (s == NULL)
-        return DB_BROKEN;
+        return db_conn_failed(c);
     int rc = sqlite3_step(s);
     *seq = rc == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
     sqlite3_reset(s);
@@ -202,6 +206,5 @@ enum db_result db_burst_prune(struct db_conn *c, unsigned look, uint64_t *left)
     }
     if (result == DB_OK)
         result = db_cause(db_conn_do(c, SLOT_COMMIT, "COMMIT"));
-    roll_back(c);
-    return result;
+    return roll_back(c) ? result : DB_BROKEN;
 }

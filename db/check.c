@@ -10,7 +10,8 @@ static const struct {
     const char *sql;
 } rules[] = {
     {"triggers of the schema missing: rows written from outside break the rules below",
-     "SELECT 6 - count(*) FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'doc' AND name IN"
+     "SELECT 6 - count(*) FROM sqlite_schema"
+     " WHERE type = 'trigger' AND tbl_name = 'doc' AND name IN"
      " ('doc_before_insert', 'doc_insert', 'doc_update', 'doc_before_rename', 'doc_rename',"
      " 'doc_delete')"},
     {"documents without a sequence number, size or time",

@@ -78,6 +78,8 @@ void db_set_error(struct db_error *error, const char *format, ...)
 
 enum db_result db_cause(int code)
 {
+    if (code == SQLITE_IOERR_NOMEM)
+        return DB_NO_MEMORY;
     switch (code & 0xff) {
     case SQLITE_OK:
     case SQLITE_ROW:
@@ -200,10 +202,14 @@ sqlite3_stmt *db_conn_statement(struct db_conn *c, enum db_slot slot, const char
     return *s;
 }
 
+enum db_result db_conn_failed(struct db_conn *c)
+{
+    enum db_result cause = db_cause(sqlite3_extended_errcode(c->db));
+    return cause == DB_OK ? DB_BROKEN : cause;
+}
+
 int db_conn_run(sqlite3_stmt *s)
 {
-    if (s == NULL)
-        return SQLITE_ERROR;
     int rc = sqlite3_step(s);
     int reset = sqlite3_reset(s);
     return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_DONE : reset;
@@ -211,5 +217,6 @@ int db_conn_run(sqlite3_stmt *s)
 
 int db_conn_do(struct db_conn *c, enum db_slot slot, const char *sql)
 {
-    return db_conn_run(db_conn_statement(c, slot, sql));
+    sqlite3_stmt *s = db_conn_statement(c, slot, sql);
+    return s != NULL ? db_conn_run(s) : sqlite3_extended_errcode(c->db);
 }

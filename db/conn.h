@@ -73,6 +73,10 @@ int db_conn_run(sqlite3_stmt *s);
 /* Prepares (at first use) and runs a statement without parameters. */
 int db_conn_do(struct db_conn *c, enum db_slot slot, const char *sql);
 
+/* The named cause of the last failure on this connection, never DB_OK: for a statement that could not
+ * be prepared. */
+enum db_result db_conn_failed(struct db_conn *c);
+
 /* The named cause for an SQLite result code. */
 enum db_result db_cause(int sqlite_code);
 

@@ -27,7 +27,7 @@ enum db_result db_doc_get(struct db_reader *r, const char *key, size_t key_len, 
                   : db_conn_statement(&r->conn, SLOT_DOC_HEAD,
                                       "SELECT seq, modified, type, size FROM doc WHERE key = ?1");
     if (s == NULL)
-        return DB_BROKEN;
+        return db_conn_failed(&r->conn);
     db_reader_lend(r, NULL);
     sqlite3_bind_text(s, 1, key, (int)key_len, SQLITE_STATIC);
     int rc = sqlite3_step(s);
@@ -76,7 +76,7 @@ enum db_result db_doc_list(struct db_reader *r, const struct db_doc_range *range
     assert(range->prefix_len <= DB_KEY_MAX);
     sqlite3_stmt *s = list_statement(r, range, end);
     if (s == NULL)
-        return DB_BROKEN;
+        return db_conn_failed(&r->conn);
     db_reader_lend(r, NULL);
     bool from_after = behind(range);
     sqlite3_bind_text(s, 1, from_after ? range->after : range->prefix,
@@ -112,7 +112,7 @@ static enum db_result find(struct db_write *w, struct db_op *op, struct found *f
     sqlite3_stmt *s = db_conn_statement(w->conn, SLOT_DOC_SEQ,
                                         "SELECT id, seq, modified FROM doc WHERE key = ?1");
     if (s == NULL)
-        return DB_BROKEN;
+        return db_conn_failed(w->conn);
     db_write_bind(s, 1, op, 0);
     int rc = sqlite3_step(s);
     int64_t modified = 0;
@@ -151,7 +151,7 @@ enum db_result db_doc_put(struct db_write *w, struct db_op *op)
                                      "INSERT INTO doc (key, type, seq, modified, size, body)"
                                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
     if (s == NULL)
-        return DB_BROKEN;
+        return db_conn_failed(w->conn);
     if (f.exists)
         sqlite3_bind_int64(s, 1, f.id);
     else
@@ -180,7 +180,7 @@ enum db_result db_doc_delete(struct db_write *w, struct db_op *op)
         return result;
     sqlite3_stmt *s = db_conn_statement(w->conn, SLOT_DOC_DELETE, "DELETE FROM doc WHERE id = ?1");
     if (s == NULL)
-        return DB_BROKEN;
+        return db_conn_failed(w->conn);
     sqlite3_bind_int64(s, 1, f.id);
     result = run(w, s);
     if (result == DB_OK)

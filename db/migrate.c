@@ -6,35 +6,52 @@
 
 #include "db/schema.h"
 
-/* One integer from a query; fallback when it has no row or cannot be prepared. */
-static int64_t ask(struct db_conn *c, const char *sql, int64_t fallback)
-{
-    sqlite3_stmt *s = NULL;
-    int64_t v = fallback;
-    if (sqlite3_prepare_v2(c->db, sql, -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
-        v = sqlite3_column_int64(s, 0);
-    sqlite3_finalize(s);
-    return v;
-}
-
 static enum db_result failed(struct db_conn *c, const char *what, struct db_error *error)
 {
-    int code = sqlite3_extended_errcode(c->db);
     db_set_error(error, "%s: %s", what, sqlite3_errmsg(c->db));
-    return db_cause(code);
+    return db_conn_failed(c);
 }
 
-static int64_t schema_version(struct db_conn *c)
+/* One integer from a query that has a row. */
+static enum db_result ask(struct db_conn *c, const char *sql, int64_t *v, struct db_error *error)
 {
-    return ask(c, "SELECT value FROM meta WHERE name = 'schema_version'", 0);
+    sqlite3_stmt *s = NULL;
+    enum db_result result = DB_OK;
+    if (sqlite3_prepare_v2(c->db, sql, -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
+        *v = sqlite3_column_int64(s, 0);
+    else
+        result = failed(c, "the file cannot be read", error);
+    sqlite3_finalize(s);
+    return result;
+}
+
+/* One integer of meta, 0 when the row, or the table, is not there. */
+static enum db_result ask_meta(struct db_conn *c, const char *sql, int64_t *v,
+                               struct db_error *error)
+{
+    int64_t tables = 0;
+    *v = 0;
+    enum db_result result =
+        ask(c, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'meta'", &tables,
+            error);
+    return result == DB_OK && tables > 0 ? ask(c, sql, v, error) : result;
+}
+
+static enum db_result schema_version(struct db_conn *c, int64_t *version, struct db_error *error)
+{
+    return ask_meta(c, "SELECT coalesce(max(value), 0) FROM meta WHERE name = 'schema_version'",
+                    version, error);
 }
 
 static enum db_result check_owner(struct db_conn *c, struct db_error *error)
 {
-    int64_t id = ask(c, "PRAGMA application_id", INT64_MIN);
-    int64_t min_program = ask(c, "SELECT value FROM meta WHERE name = 'min_program'", 0);
-    if (id == INT64_MIN)
-        return failed(c, "the file cannot be read", error);
+    int64_t id = 0, min_program = 0;
+    enum db_result result = ask(c, "PRAGMA application_id", &id, error);
+    if (result == DB_OK)
+        result = ask_meta(c, "SELECT coalesce(max(value), 0) FROM meta WHERE name = 'min_program'",
+                          &min_program, error);
+    if (result != DB_OK)
+        return result;
     if (id != DB_APPLICATION_ID) {
         db_set_error(error, "this is an SQLite file of another program; it is left as it is");
         return DB_REFUSED;
@@ -52,8 +69,10 @@ static enum db_result prepare_new(struct db_conn *c, struct db_error *error)
 {
     char sql[128];
     struct stat st;
-    if (ask(c, "PRAGMA page_count", -1) != 0)
-        return DB_OK;
+    int64_t pages = 0;
+    enum db_result result = ask(c, "PRAGMA page_count", &pages, error);
+    if (result != DB_OK || pages != 0)
+        return result;
     if (stat(sqlite3_db_filename(c->db, "main"), &st) != 0 || st.st_size != 0) {
         db_set_error(error, "this is no SQLite file; it is left as it is");
         return DB_REFUSED;
@@ -79,8 +98,10 @@ static enum db_result use_wal(struct db_conn *c, struct db_error *error)
 static enum db_result apply(struct db_conn *c, struct db_error *error)
 {
     char sql[160];
-    int64_t have = schema_version(c);
-    int64_t want = (int64_t)schema_step_count;
+    int64_t have, want = (int64_t)schema_step_count;
+    enum db_result result = schema_version(c, &have, error);
+    if (result != DB_OK)
+        return result;
     for (size_t i = have > 0 ? (size_t)have : 0; i < schema_step_count; i++)
         if (sqlite3_exec(c->db, schema_steps[i].sql, NULL, NULL, NULL) != SQLITE_OK)
             return failed(c, schema_steps[i].name, error);
@@ -95,6 +116,7 @@ static enum db_result apply(struct db_conn *c, struct db_error *error)
 
 enum db_result db_migrate(struct db_conn *c, struct db_error *error)
 {
+    int64_t have = 0;
     enum db_result result = prepare_new(c, error);
     if (result == DB_OK)
         result = check_owner(c, error);
@@ -103,8 +125,9 @@ enum db_result db_migrate(struct db_conn *c, struct db_error *error)
     if (result != DB_OK)
         return result;
     db_conn_keep_wal(c);
-    if (schema_version(c) >= (int64_t)schema_step_count)
-        return DB_OK;
+    result = schema_version(c, &have, error);
+    if (result != DB_OK || have >= (int64_t)schema_step_count)
+        return result;
     if (sqlite3_exec(c->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
         return failed(c, "the file is locked", error);
     result = apply(c, error);
@@ -117,10 +140,13 @@ enum db_result db_migrate(struct db_conn *c, struct db_error *error)
 
 enum db_result db_migrate_check(struct db_conn *c, struct db_error *error)
 {
+    int64_t have = 0;
     enum db_result result = check_owner(c, error);
-    if (result == DB_OK)
+    if (result == DB_OK) {
         db_conn_keep_wal(c);
-    if (result == DB_OK && schema_version(c) < (int64_t)schema_step_count) {
+        result = schema_version(c, &have, error);
+    }
+    if (result == DB_OK && have < (int64_t)schema_step_count) {
         db_set_error(error, "the file has an older schema; start the server once to upgrade it");
         return DB_REFUSED;
     }

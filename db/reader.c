@@ -66,7 +66,7 @@ enum db_result db_reader_totals(struct db_reader *r, uint64_t *seq, uint64_t *do
         "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0),"
         " coalesce((SELECT max(seq) FROM change), 0)), value FROM meta WHERE name = 'documents'");
     if (s == NULL)
-        return DB_BROKEN;
+        return db_conn_failed(&r->conn);
     int rc = sqlite3_step(s);
     if (rc == SQLITE_ROW) {
         *seq = (uint64_t)sqlite3_column_int64(s, 0);

@@ -50,7 +50,7 @@ enum db_result db_token_find(struct db_reader *r, const unsigned char hash[DB_TO
     sqlite3_stmt *s = db_conn_statement(&r->conn, SLOT_TOKEN_FIND,
                                         TOKEN_COLUMNS " WHERE hash = ?1");
     if (s == NULL)
-        return DB_BROKEN;
+        return db_conn_failed(&r->conn);
     db_reader_lend(r, NULL);
     sqlite3_bind_blob(s, 1, hash, DB_TOKEN_HASH_BYTES, SQLITE_STATIC);
     int rc = sqlite3_step(s);
@@ -74,7 +74,7 @@ enum db_result db_token_list(struct db_reader *r,
     struct db_token token;
     int rc;
     if (s == NULL)
-        return DB_BROKEN;
+        return db_conn_failed(&r->conn);
     db_reader_lend(r, NULL);
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
         take_row(s, &token);
@@ -95,7 +95,7 @@ enum db_result db_token_new(struct db_write *w, struct db_op *op)
                                         " expires) VALUES (?1, ?2, ?3, ?4, ?6, nullif(?5, 0))"
                                         " ON CONFLICT (name) DO NOTHING");
     if (s == NULL)
-        return DB_BROKEN;
+        return db_conn_failed(w->conn);
     for (int i = 0; i < 5; i++)
         db_write_bind(s, i + 1, op, i);
     sqlite3_bind_int64(s, 6, w->now_s);
@@ -111,7 +111,7 @@ enum db_result db_token_revoke(struct db_write *w, struct db_op *op)
     sqlite3_stmt *s = db_conn_statement(w->conn, SLOT_TOKEN_REVOKE,
                                         "DELETE FROM token WHERE name = ?1");
     if (s == NULL)
-        return DB_BROKEN;
+        return db_conn_failed(w->conn);
     db_write_bind(s, 1, op, 0);
     enum db_result result = db_cause(db_conn_run(s));
     sqlite3_clear_bindings(s);
