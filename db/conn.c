@@ -177,6 +177,10 @@ enum db_result db_conn_open(struct db_conn *c, const char *path, enum db_access 
         sqlite3_busy_handler(c->db, wait_for_lock, c);
         rc = settings(c->db, cache_bytes);
     }
+    /* Ready before they are needed: a transaction must be ended also when memory is short. */
+    if (rc == SQLITE_OK && !(db_conn_statement(c, SLOT_ROLLBACK, "ROLLBACK") &&
+                             db_conn_statement(c, SLOT_COMMIT, "COMMIT")))
+        rc = sqlite3_extended_errcode(c->db);
     if (rc == SQLITE_OK)
         return DB_OK;
     db_set_error(error, "%s: %s", path, c->db ? sqlite3_errmsg(c->db) : sqlite3_errstr(rc));

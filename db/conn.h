@@ -2,7 +2,8 @@
  *
  * Settings that must hold on every connection of ours, whatever it is for: no automatic checkpoint
  * (only the writer's thread checkpoints, holding the write lock), no memory mapping, freed space
- * overwritten only where that costs no further page, synchronous=FULL. Private to db/. A connection belongs to one thread. */
+ * overwritten only where that costs no further page, synchronous=FULL. Private to db/. A connection
+ * belongs to one thread. */
 #ifndef HANJI_DB_CONN_H
 #define HANJI_DB_CONN_H
 
@@ -73,8 +74,8 @@ int db_conn_run(sqlite3_stmt *s);
 /* Prepares (at first use) and runs a statement without parameters. */
 int db_conn_do(struct db_conn *c, enum db_slot slot, const char *sql);
 
-/* The named cause of the last failure on this connection, never DB_OK: for a statement that could not
- * be prepared. */
+/* The named cause of the last failure on this connection, never DB_OK: for a statement that could
+ * not be prepared. */
 enum db_result db_conn_failed(struct db_conn *c);
 
 /* The named cause for an SQLite result code. */

@@ -191,7 +191,8 @@ static bool is_number(const struct key *k)
     return k->kind != KIND_TEXT && k->kind != KIND_LIST;
 }
 
-/* What could not stand in a file is refused from everywhere, so that conf_print can be read back. */
+/* What could not stand in a file is refused from everywhere, so that conf_print can be read
+ * back. */
 static bool fits_a_file(const char *value)
 {
     size_t n = strlen(value);

@@ -64,9 +64,12 @@ int listen_unix(const char *path, unsigned mode, const char *group, int backlog,
                 struct conf_error *error)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat st;
     if (strlen(path) >= sizeof address.sun_path)
         return fail(error, path, "the name is too long for a unix socket");
     memcpy(address.sun_path, path, strlen(path) + 1);
+    if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+        return fail(error, path, "something that is no socket is there; it is left as it is");
     if (alive(&address))
         return fail(error, path, "another server listens there");
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);

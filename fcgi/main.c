@@ -122,7 +122,8 @@ static int cmd_worker(const struct conf *conf, int argc, char **argv)
         return EX_SOFTWARE;
     }
     if (!store_open(&store, conf, broken_store, &error)) {
-        log_line(LOG_ERROR, "the database cannot be opened", "reason", error.text, NULL);
+        log_line(LOG_ERROR, "the database cannot be opened", "database", conf->database, "reason",
+                 error.text, NULL);
         return EX_IOERR;
     }
     struct app app = store_app;
@@ -159,7 +160,11 @@ static int cmd_conf(const struct conf *conf, int argc, char **argv)
 
 static int cmd_version(const struct conf *conf, int argc, char **argv)
 {
-    (void)conf, (void)argc, (void)argv;
+    (void)conf, (void)argv;
+    if (argc != 0) {
+        fprintf(stderr, "hanji version: it takes no arguments\n");
+        return CTL_USAGE;
+    }
     printf("hanji %s (SQLite %s)\n", HANJI_VERSION, db_sqlite_version());
     return CTL_OK;
 }

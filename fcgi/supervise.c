@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -189,6 +190,8 @@ static bool resume_handover(struct supervisor *s)
 
 static void next_is_ready(struct supervisor *s)
 {
+    if (s->stopping) /* it was told to end, too */
+        return;
     log_line(LOG_INFO, "the new worker is ready; the old one drains", NULL);
     s->leaving = s->current;
     s->current = s->next;
@@ -354,8 +357,10 @@ static bool make_sockets(struct supervisor *s)
 {
     const struct conf *c = s->config->conf;
     struct conf_error error;
-    char lock[CONF_TEXT_MAX + 8];
-    snprintf(lock, sizeof lock, "%s.lock", c->control);
+    char lock[PATH_MAX + 8], real[PATH_MAX];
+    /* On the database, by whatever name: one server writes and checkpoints. */
+    const char *database = realpath(c->database, real) != NULL ? real : c->database;
+    snprintf(lock, sizeof lock, "%s.lock", database);
     s->lock = listen_lock(lock, &error);
     s->listener = s->lock >= 0 ? listen_inherited() : -1;
     s->own_socket = s->listener < 0;

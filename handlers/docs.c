@@ -142,6 +142,8 @@ static bool is_text(struct str type)
     return starts_with(type, "text/") || is_json(type);
 }
 
+static const char no_json[] = "The body is not JSON that parses.";
+
 /* TEXT in the file, for people and json_extract, where that gives back the same bytes. */
 static enum db_value_type body_form(struct str type, const unsigned char *body, size_t n)
 {
@@ -166,7 +168,7 @@ static void wrote(struct write *w, struct call *c)
 {
     const struct db_op *op = w->op;
     if (op->result == DB_INVALID && op->validate_json) {
-        problem(c, 400, "The body is not JSON that parses.");
+        problem(c, 400, no_json);
         return;
     }
     if (op->result == DB_NONE) {
@@ -207,6 +209,11 @@ static enum verdict put(struct call *c, const struct db_precond *p)
     db_op_take(op, 2, body_form(type, body, n), body, n);
     op->precond = *p;
     op->validate_json = is_json(type);
+    if (op->validate_json && op->values[2].type == DB_VALUE_BLOB) {
+        db_op_free(op); /* JSON is UTF-8 without NUL (RFC 8259 8.1); SQLite would not look */
+        problem(c, 400, no_json);
+        return REPLY;
+    }
     return store_write(c, op, wrote);
 }
 

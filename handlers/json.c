@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "fcgi/path.h"
 #include "fcgi/resp.h"
 
 enum { JSON_MAX_BYTES = 64 << 20 };
@@ -45,9 +46,34 @@ static size_t escape(char *out, unsigned char c)
     return 6;
 }
 
+/* Bytes that a row from outside may have and JSON may not: each becomes U+FFFD. */
+static void broken_string(struct json *j, struct str s)
+{
+    add(j, "\"", 1);
+    for (size_t i = 0; i < s.n;) {
+        unsigned char c = (unsigned char)s.p[i];
+        char escaped[6];
+        size_t n = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4; /* as the first byte says */
+        if (n > s.n - i || !utf8_ok(s.p + i, n)) {
+            add(j, "\xef\xbf\xbd", 3);
+            n = 1;
+        } else if (c < 0x20 || c == '"' || c == '\\') {
+            add(j, escaped, escape(escaped, c));
+        } else {
+            add(j, s.p + i, n);
+        }
+        i += n;
+    }
+    add(j, "\"", 1);
+}
+
 void json_string(struct json *j, struct str s)
 {
     size_t from = 0;
+    if (!utf8_ok(s.p, s.n)) {
+        broken_string(j, s);
+        return;
+    }
     add(j, "\"", 1);
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];

@@ -19,7 +19,7 @@ struct json json_start(struct buf *out);
 void json_raw(struct json *j, const char *text);
 void json_u64(struct json *j, uint64_t v);
 
-/* A string with its quotes, escaped as RFC 8259 asks; the bytes are valid UTF-8. */
+/* A string with its quotes, escaped as RFC 8259 asks; bytes that are no UTF-8 become U+FFFD. */
 void json_string(struct json *j, struct str s);
 
 /* A document's entity tag as it stands in the header, "\"7\"". */

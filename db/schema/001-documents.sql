@@ -33,7 +33,8 @@ CREATE TABLE doc (
                     AND instr('/' || key || '/', '//') = 0),
     seq      INTEGER,
     type     TEXT NOT NULL DEFAULT 'application/octet-stream'
-             CHECK (typeof(type) = 'text' AND length(type) BETWEEN 1 AND 255),
+             CHECK (typeof(type) = 'text' AND length(type) BETWEEN 1 AND 255
+                    AND type NOT GLOB '*[^ -~]*'),
     modified INTEGER,
     size     INTEGER,
     body     NOT NULL DEFAULT '' CHECK (typeof(body) IN ('text', 'blob'))
