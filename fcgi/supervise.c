@@ -274,7 +274,8 @@ static void reap(struct supervisor *s)
             current_ended(s, status);
         } else if (pid == s->next.pid) {
             describe(how, sizeof how, status);
-            log_line(LOG_ERROR, "the new worker failed; the old one stays", "how", how, NULL);
+            if (!s->stopping)
+                log_line(LOG_ERROR, "the new worker failed; the old one stays", "how", how, NULL);
             forget(&s->next);
         } else if (pid == s->leaving.pid) {
             forget(&s->leaving);
