@@ -9,7 +9,7 @@
 #include "seal/token.h"
 #include "tests/unit/tdb.h"
 
-/* ---- what a prefix covers ----------------------------------------------------------------------------------------------- */
+/* ---- what a prefix covers -------------------------------------------------------------------- */
 
 static const struct {
     const char *lines;
@@ -77,7 +77,7 @@ START_TEST(no_lines_cover_nothing)
 }
 END_TEST
 
-/* ---- what a person writes ------------------------------------------------------------------------------------------------- */
+/* ---- what a person writes -------------------------------------------------------------------- */
 
 static const struct {
     const char *text;
@@ -182,7 +182,7 @@ START_TEST(public_prefixes)
 }
 END_TEST
 
-/* ---- what a credential allows ------------------------------------------------------------------------------------------------ */
+/* ---- what a credential allows ---------------------------------------------------------------- */
 
 enum { NOW = 1000000 };
 

@@ -41,7 +41,7 @@ static int64_t documents(void)
     return tdb_ask_file("SELECT count(*) FROM doc");
 }
 
-/* ---- one after the other --------------------------------------------------------------------------------------------- */
+/* ---- one after the other --------------------------------------------------------------------- */
 
 START_TEST(new_replaced_and_deleted)
 {
@@ -104,7 +104,7 @@ START_TEST(the_commit_is_timed)
 }
 END_TEST
 
-/* ---- what fails alone -------------------------------------------------------------------------------------------------- */
+/* ---- what fails alone ------------------------------------------------------------------------ */
 
 START_TEST(a_precondition_fails_alone)
 {
@@ -222,9 +222,11 @@ START_TEST(a_row_that_is_refused_fails_alone)
     memset(long_key, 'k', sizeof long_key);
     memset(long_type, 't', sizeof long_type);
     long_key[513] = long_type[256] = 0;
-    struct db_op *list = tdb_list(tdb_put("a", "1"), tdb_put("", "x"), tdb_put("a//b", "x"), tdb_put("/a", "x"), tdb_put("a/", "x"),
-                                  tdb_put(long_key, "x"), tdb_put_bytes("t", long_type, DB_VALUE_TEXT, "x", 1),
-                                  tdb_put_bytes("t", "", DB_VALUE_TEXT, "x", 1), db_op_new(DB_OP_PUT, 0), tdb_put("b", "2"), NULL);
+    struct db_op *list = tdb_list(tdb_put("a", "1"), tdb_put("", "x"), tdb_put("a//b", "x"), tdb_put("/a", "x"),
+                                  tdb_put("a/", "x"), tdb_put(long_key, "x"),
+                                  tdb_put_bytes("t", long_type, DB_VALUE_TEXT, "x", 1),
+                                  tdb_put_bytes("t", "", DB_VALUE_TEXT, "x", 1), db_op_new(DB_OP_PUT, 0),
+                                  tdb_put("b", "2"), NULL);
     ck_assert_int_eq(tdb_burst(&conn, list), DB_OK);
     size_t i = 0;
     for (struct db_op *op = list; op != NULL; op = op->next, i++)
@@ -235,7 +237,7 @@ START_TEST(a_row_that_is_refused_fails_alone)
 }
 END_TEST
 
-/* ---- bodies --------------------------------------------------------------------------------------------------------------- */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 START_TEST(bodies_are_stored_byte_for_byte)
 {
@@ -266,7 +268,7 @@ START_TEST(bodies_are_stored_byte_for_byte)
 }
 END_TEST
 
-/* ---- tokens ---------------------------------------------------------------------------------------------------------------- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 static struct db_op *token(const char *name, int hash, int64_t expires)
 {
@@ -289,8 +291,8 @@ static struct db_op *revoke(const char *name)
 
 START_TEST(tokens_are_made_and_revoked)
 {
-    struct db_op *list = tdb_list(token("a", 1, 0), token("b", 2, 12345), token("a", 3, 0), token("c", 1, 0), revoke("b"), revoke("b"),
-                                  revoke("x"), token("b", 2, 7), NULL);
+    struct db_op *list = tdb_list(token("a", 1, 0), token("b", 2, 12345), token("a", 3, 0), token("c", 1, 0),
+                                  revoke("b"), revoke("b"), revoke("x"), token("b", 2, 7), NULL);
     static const enum db_result expected[] = {DB_OK, DB_OK, DB_EXISTS, DB_INVALID, DB_OK, DB_NONE, DB_NONE, DB_OK};
     ck_assert_int_eq(tdb_burst(&conn, list), DB_OK);
     size_t i = 0;
@@ -315,7 +317,7 @@ START_TEST(tokens_and_documents_in_one_burst)
 }
 END_TEST
 
-/* ---- somebody else writes ----------------------------------------------------------------------------------------------------- */
+/* ---- somebody else writes -------------------------------------------------------------------- */
 
 START_TEST(a_lock_held_too_long)
 {

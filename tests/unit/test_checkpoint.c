@@ -57,7 +57,7 @@ static int64_t ask_without_log(const char *sql)
     return v;
 }
 
-/* ---- the log is used again ------------------------------------------------------------------------------------------------ */
+/* ---- the log is used again ------------------------------------------------------------------- */
 
 START_TEST(the_log_stays_small)
 {
@@ -166,7 +166,7 @@ START_TEST(a_checkpoint_waits_for_the_lock)
 }
 END_TEST
 
-/* ---- somebody pins the log -------------------------------------------------------------------------------------------------- */
+/* ---- somebody pins the log ------------------------------------------------------------------- */
 
 /* A process that reads the store and keeps its snapshot until it is told to go. */
 struct pin {
@@ -362,7 +362,7 @@ START_TEST(nobody_pins_an_idle_log)
 }
 END_TEST
 
-/* ---- what a killed process left ------------------------------------------------------------------------------------------------ */
+/* ---- what a killed process left -------------------------------------------------------------- */
 
 /* Writes documents until it is killed; tells the number of each that was acknowledged. */
 static _Noreturn void write_until_killed(int told)

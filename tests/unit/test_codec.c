@@ -275,7 +275,7 @@ START_TEST(the_next_request_is_not_disturbed)
 }
 END_TEST
 
-/* ---- no descriptor, no leak, any thread --------------------------------------------------------------------------- */
+/* ---- no descriptor, no leak, any thread ------------------------------------------------------ */
 
 #if defined(__x86_64__) || defined(__i386__)
 /* Ends the process at any system call that takes a descriptor. */

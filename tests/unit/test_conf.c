@@ -37,7 +37,7 @@ static void refused(const char *text, const char *place, const char *reason)
     ck_assert_msg(strstr(error.text, reason) != NULL, "\"%s\" does not say \"%s\"", error.text, reason);
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 #define NUMBER(member) offsetof(struct conf, member)
 
@@ -135,7 +135,7 @@ START_TEST(the_control_socket_follows_the_database)
 }
 END_TEST
 
-/* ---- units --------------------------------------------------------------------------------------------------------- */
+/* ---- units ----------------------------------------------------------------------------------- */
 
 static const struct {
     const char *key;
@@ -208,7 +208,7 @@ START_TEST(a_value_with_its_unit)
 }
 END_TEST
 
-/* ---- files --------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 START_TEST(comments_and_empty_lines)
 {
@@ -354,7 +354,7 @@ START_TEST(a_long_line_is_not_cut)
 }
 END_TEST
 
-/* ---- precedence ------------------------------------------------------------------------------------------------------ */
+/* ---- precedence ------------------------------------------------------------------------------ */
 
 START_TEST(the_environment_goes_before_the_file)
 {
@@ -460,7 +460,7 @@ START_TEST(a_text_has_a_cap)
 }
 END_TEST
 
-/* ---- what is printed --------------------------------------------------------------------------------------------------- */
+/* ---- what is printed ------------------------------------------------------------------------- */
 
 static void print_to(const char *path)
 {

@@ -110,7 +110,7 @@ START_TEST(bursts_follow_each_other)
 }
 END_TEST
 
-/* ---- triggers that refuse ------------------------------------------------------------------------------------------------ */
+/* ---- triggers that refuse -------------------------------------------------------------------- */
 
 #define REFUSE(how) "CREATE TRIGGER t BEFORE INSERT ON doc WHEN new.key = 'bad' BEGIN SELECT RAISE(" how "); END"
 

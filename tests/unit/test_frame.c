@@ -11,7 +11,7 @@ enum { BODY_MAX = 100000 };
 
 static const struct frame_limits limits = {BODY_MAX};
 
-/* ---- valid requests -------------------------------------------------------------------------------------------- */
+/* ---- valid requests -------------------------------------------------------------------------- */
 
 static void some_pairs(struct buf *pairs)
 {
@@ -284,7 +284,7 @@ START_TEST(nothing_fed_is_nothing_used)
 }
 END_TEST
 
-/* ---- wrong records --------------------------------------------------------------------------------------------- */
+/* ---- wrong records --------------------------------------------------------------------------- */
 
 /* Where the wrong record comes: on a fresh connection, behind BEGIN, behind the parameters, within the body. */
 enum stage { FRESH, BEGUN, PARAMS_DONE, IN_BODY, STAGES };
@@ -435,7 +435,7 @@ START_TEST(params_fill_their_cap_and_not_more)
 }
 END_TEST
 
-/* ---- answers of the frame itself -------------------------------------------------------------------------------- */
+/* ---- answers of the frame itself ------------------------------------------------------------- */
 
 START_TEST(get_values_tells_what_is_true)
 {
@@ -600,7 +600,7 @@ START_TEST(abort_gives_the_request_up)
 }
 END_TEST
 
-/* ---- records that are written ----------------------------------------------------------------------------------- */
+/* ---- records that are written ---------------------------------------------------------------- */
 
 START_TEST(written_records)
 {

@@ -44,7 +44,7 @@ static size_t budget(void)
     return low;
 }
 
-/* ---- the limit of one body -------------------------------------------------------------------------------------- */
+/* ---- the limit of one body ------------------------------------------------------------------- */
 
 static const size_t sizes[] = {0, 1, 8, 511, 512, 513, 65535, 65536, 100000, 1 << 20};
 
@@ -97,7 +97,7 @@ START_TEST(the_next_body_is_judged_by_itself)
 }
 END_TEST
 
-/* ---- taking a body ---------------------------------------------------------------------------------------------- */
+/* ---- taking a body --------------------------------------------------------------------------- */
 
 START_TEST(a_body_is_handed_over)
 {
@@ -136,7 +136,7 @@ START_TEST(there_is_nothing_to_take_of_an_empty_body)
 }
 END_TEST
 
-/* ---- the memory of all bodies ----------------------------------------------------------------------------------- */
+/* ---- the memory of all bodies ---------------------------------------------------------------- */
 
 START_TEST(a_body_beyond_the_budget_is_counted_and_not_kept)
 {
@@ -275,7 +275,7 @@ START_TEST(the_budget_comes_back_whatever_happens)
 }
 END_TEST
 
-/* ---- name-value pairs -------------------------------------------------------------------------------------------- */
+/* ---- name-value pairs ------------------------------------------------------------------------ */
 
 static const struct str good_pairs[] = {
     STR_LIT(""),

@@ -37,7 +37,7 @@ static void reads_work(void)
     db_reader_close(r);
 }
 
-/* ---- writes that are told so ------------------------------------------------------------------------------------------ */
+/* ---- writes that are told so ----------------------------------------------------------------- */
 
 static atomic_bool no_room;
 static ssize_t (*real_pwrite)(int fd, const void *p, size_t n, off_t at);
@@ -151,7 +151,7 @@ START_TEST(a_full_disk_at_the_start)
 }
 END_TEST
 
-/* ---- a small file system ---------------------------------------------------------------------------------------------------- */
+/* ---- a small file system --------------------------------------------------------------------- */
 
 /* A file system of 2 MiB in place of the test's folder, seen by this process alone and gone with it. */
 static bool small_disk(void)

@@ -61,7 +61,7 @@ static void refused_and_untouched(enum db_result expected, const char *reason)
     free(after);
 }
 
-/* ---- new files ----------------------------------------------------------------------------------------------------------- */
+/* ---- new files ------------------------------------------------------------------------------- */
 
 START_TEST(a_new_file)
 {
@@ -109,7 +109,7 @@ START_TEST(again_changes_nothing)
 }
 END_TEST
 
-/* ---- what a crash may leave ------------------------------------------------------------------------------------------------- */
+/* ---- what a crash may leave ------------------------------------------------------------------ */
 
 START_TEST(a_file_of_no_bytes)
 {
@@ -165,7 +165,7 @@ START_TEST(the_log_is_gone)
 }
 END_TEST
 
-/* ---- files of others --------------------------------------------------------------------------------------------------------- */
+/* ---- files of others ------------------------------------------------------------------------- */
 
 START_TEST(a_file_of_another_program)
 {
@@ -234,7 +234,7 @@ START_TEST(a_large_file_that_is_no_sqlite)
 }
 END_TEST
 
-/* ---- programs of other ages ------------------------------------------------------------------------------------------------------ */
+/* ---- programs of other ages ------------------------------------------------------------------ */
 
 START_TEST(a_file_for_a_newer_program)
 {
@@ -266,7 +266,7 @@ START_TEST(a_reader_does_not_upgrade)
 }
 END_TEST
 
-/* ---- places that cannot be opened --------------------------------------------------------------------------------------------------- */
+/* ---- places that cannot be opened ------------------------------------------------------------ */
 
 START_TEST(a_folder_that_is_not_there)
 {

@@ -6,7 +6,7 @@
 
 #include "tests/unit/run.h"
 
-/* ---- lists of entity tags ------------------------------------------------------------------------------------------- */
+/* ---- lists of entity tags -------------------------------------------------------------------- */
 
 static const struct {
     const char *header;
@@ -127,7 +127,7 @@ START_TEST(a_list_has_a_cap_of_tags_that_could_match)
 }
 END_TEST
 
-/* ---- what holds: every combination ----------------------------------------------------------------------------------- */
+/* ---- what holds: every combination ----------------------------------------------------------- */
 
 static struct db_tags given(uint64_t seq)
 {
@@ -210,7 +210,7 @@ START_TEST(all_that_are_given_must_hold)
 }
 END_TEST
 
-/* ---- the headers of a request ------------------------------------------------------------------------------------------ */
+/* ---- the headers of a request ---------------------------------------------------------------- */
 
 #define BEFORE "Thu, 01 Jan 1970 00:16:39 GMT"
 #define AT "Thu, 01 Jan 1970 00:16:40 GMT"

@@ -43,7 +43,7 @@ static bool has(const char *key, const char *body)
     return get(key, &doc) == DB_OK && doc.size == strlen(body) && (doc.size == 0 || memcmp(doc.body, body, doc.size) == 0);
 }
 
-/* ---- snapshots ----------------------------------------------------------------------------------------------------------- */
+/* ---- snapshots ------------------------------------------------------------------------------- */
 
 START_TEST(a_snapshot_stays_while_others_commit)
 {
@@ -155,7 +155,7 @@ START_TEST(settings_of_every_connection)
 }
 END_TEST
 
-/* ---- one document ---------------------------------------------------------------------------------------------------------- */
+/* ---- one document ---------------------------------------------------------------------------- */
 
 START_TEST(a_document)
 {
@@ -229,7 +229,7 @@ START_TEST(rows_of_a_person)
 }
 END_TEST
 
-/* ---- lists --------------------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 struct listed {
     char text[4096];
@@ -251,7 +251,8 @@ static bool take(void *arg, const struct db_doc_row *row)
 
 static void keys(void)
 {
-    static const char *const all[] = {"a", "a!", "a/1", "a/2", "a/b/3", "a/b/4", "a0", "b", "b/1", "A", "\xc3\xa9/1", "a/\xf0\x9f\x93\x9c"};
+    static const char *const all[] = {"a", "a!", "a/1", "a/2", "a/b/3", "a/b/4", "a0",
+                                      "b", "b/1", "A", "\xc3\xa9/1", "a/\xf0\x9f\x93\x9c"};
     for (size_t i = 0; i < COUNT(all); i++)
         apply(tdb_put(all[i], "body"));
 }
@@ -346,14 +347,15 @@ START_TEST(the_longest_prefix)
     struct listed l = {.most = 1000};
     memset(prefix, 'p', sizeof prefix);
     prefix[DB_KEY_MAX - 1] = '/';
-    struct db_doc_range r = {.prefix = prefix, .prefix_len = sizeof prefix, .after = prefix, .after_len = sizeof prefix, .limit = 9};
+    struct db_doc_range r = {.prefix = prefix, .prefix_len = sizeof prefix, .after = prefix,
+                             .after_len = sizeof prefix, .limit = 9};
     keys();
     ck_assert_int_eq(db_doc_list(reader, &r, take, &l), DB_OK);
     ck_assert_str_eq(l.text, "");
 }
 END_TEST
 
-/* ---- tokens ------------------------------------------------------------------------------------------------------------------- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 static struct db_op *token(const char *name, unsigned char hash, const char *read, int64_t expires)
 {

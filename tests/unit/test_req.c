@@ -67,7 +67,7 @@ static void is_fault(const struct req *r, unsigned status)
         ck_assert_ptr_null(r->fault);
 }
 
-/* ---- fields ------------------------------------------------------------------------------------------------------- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 START_TEST(every_parameter_has_its_field)
 {
@@ -172,7 +172,7 @@ START_TEST(a_request_needs_a_method)
 }
 END_TEST
 
-/* ---- repeated parameters ------------------------------------------------------------------------------------------- */
+/* ---- repeated parameters --------------------------------------------------------------------- */
 
 static const char *const once_only[] = {
     "REQUEST_METHOD=GET", "DOCUMENT_URI=/a", "REQUEST_URI=/a", "SCRIPT_NAME=",  "QUERY_STRING=a",
@@ -216,7 +216,7 @@ START_TEST(of_the_rest_the_first_counts)
 }
 END_TEST
 
-/* ---- paths and mounts ----------------------------------------------------------------------------------------------- */
+/* ---- paths and mounts ------------------------------------------------------------------------ */
 
 static const struct {
     const char *mount; /* SCRIPT_NAME, NULL: absent */
@@ -321,7 +321,7 @@ START_TEST(the_uri_is_not_decoded_again)
 }
 END_TEST
 
-/* ---- bodies --------------------------------------------------------------------------------------------------------- */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 static const struct {
     const char *length; /* CONTENT_LENGTH, NULL: absent */
@@ -397,7 +397,7 @@ START_TEST(without_any_parameter_the_connection_ends)
 }
 END_TEST
 
-/* ---- the memory of a round -------------------------------------------------------------------------------------------- */
+/* ---- the memory of a round ------------------------------------------------------------------- */
 
 START_TEST(arena_memory_is_apart_and_aligned)
 {

@@ -49,7 +49,7 @@ static struct resp start(unsigned status)
     return r;
 }
 
-/* ---- exact bytes -------------------------------------------------------------------------------------------------- */
+/* ---- exact bytes ----------------------------------------------------------------------------- */
 
 START_TEST(a_small_response)
 {
@@ -124,7 +124,7 @@ START_TEST(a_reset_drops_this_response_alone)
 }
 END_TEST
 
-/* ---- bodies -------------------------------------------------------------------------------------------------------- */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 /* The head is 36 bytes and the digits of the length: sizes around one, two and three full records. */
 static const size_t sizes[] = {0,     1,     9,      65000,  65486,  65487,  65488,  65527,  65528,
@@ -212,7 +212,7 @@ START_TEST(a_304_and_a_204_have_no_body)
 }
 END_TEST
 
-/* ---- heads --------------------------------------------------------------------------------------------------------- */
+/* ---- heads ----------------------------------------------------------------------------------- */
 
 static const struct str injections[] = {
     STR_LIT("a\r\nX: y"), STR_LIT("a\r"),   STR_LIT("a\nb"),  STR_LIT("\r\n\r\n<html>"), STR_LIT("\0"),   STR_LIT("a\0b"),

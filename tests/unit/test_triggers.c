@@ -223,7 +223,7 @@ START_TEST(an_entry_names_the_one_it_replaces)
 }
 END_TEST
 
-/* ---- rows that are refused ------------------------------------------------------------------------------------------ */
+/* ---- rows that are refused ------------------------------------------------------------------- */
 
 static const char *const refused[] = {
     "INSERT INTO doc (key, body) VALUES ('', 'x')",
@@ -272,7 +272,7 @@ START_TEST(borders_of_keys_and_types)
 }
 END_TEST
 
-/* ---- pruning --------------------------------------------------------------------------------------------------------- */
+/* ---- pruning --------------------------------------------------------------------------------- */
 
 /* Prunes in steps of `look` entries until nothing is left to look at. */
 static void prune(unsigned look)
