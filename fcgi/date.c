@@ -158,8 +158,10 @@ static unsigned century(unsigned year)
 
 bool parse_http_date(struct str s, int64_t *unix_s)
 {
+    if (s.n == 0)
+        return false;
     struct cursor c = {s.p, s.p + s.n, true};
-    const char *comma = s.n ? memchr(s.p, ',', s.n) : NULL;
+    const char *comma = memchr(s.p, ',', s.n);
     unsigned year, month, mday, second;
     if (comma == NULL) { /* asctime: Sun Nov  6 08:49:37 1994 */
         if (s.n != 24)

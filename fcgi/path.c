@@ -77,6 +77,8 @@ size_t path_normalise(struct str in, char *out)
 
 bool utf8_ok(const char *s, size_t n)
 {
+    if (n == 0)
+        return true; /* s may be NULL then */
     const unsigned char *p = (const unsigned char *)s, *end = p + n;
     while (p < end) {
         unsigned c = *p++;

@@ -57,8 +57,10 @@ static bool take_tag(struct scan *s, struct db_tags *tags)
 
 bool precond_tags(struct str header, struct db_tags *tags)
 {
-    struct scan s = {header.p, header.p + header.n};
     *tags = (struct db_tags){.given = 1};
+    if (header.n == 0)
+        return false;
+    struct scan s = {header.p, header.p + header.n};
     bool some = false;
     skip_blank(&s);
     if (s.p < s.end && *s.p == '*') {
