@@ -517,6 +517,20 @@ START_TEST(a_long_text_is_read_back)
 }
 END_TEST
 
+START_TEST(a_long_list_is_read_back)
+{
+    char text[1100] = "";
+    for (int i = 0; i < 40; i++) {
+        size_t at = strlen(text);
+        snprintf(text + at, sizeof text - at, "public = part/number %d/\n", i);
+    }
+    load(text);
+    ck_assert(conf_finish(&conf, &error));
+    ck_assert_uint_gt(strlen(conf.public_), 600);
+    reads_back();
+}
+END_TEST
+
 /* What a file could not say is refused from the environment and from flags too. */
 START_TEST(a_text_that_no_file_can_hold_is_refused)
 {
@@ -601,6 +615,7 @@ int main(void)
     tcase_add_test(t, what_is_printed_is_read_back);
     tcase_add_test(t, the_defaults_are_read_back);
     tcase_add_test(t, a_long_text_is_read_back);
+    tcase_add_test(t, a_long_list_is_read_back);
     tcase_add_test(t, a_text_that_no_file_can_hold_is_refused);
     tcase_add_test(t, help_and_print_name_every_key);
     return run_suite(s);

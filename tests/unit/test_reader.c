@@ -138,23 +138,6 @@ START_TEST(a_reader_cannot_write)
 }
 END_TEST
 
-START_TEST(settings_of_every_connection)
-{
-    static const int accesses[] = {DB_READ, DB_WRITE, DB_CREATE};
-    for (size_t i = 0; i < COUNT(accesses); i++) {
-        struct db_conn c;
-        ck_assert_int_eq(db_conn_open(&c, tdb_config.path, (enum db_access)accesses[i], 123 << 10, &tdb_error), DB_OK);
-        ck_assert_int_eq(tdb_ask(c.db, "PRAGMA wal_autocheckpoint"), 0);
-        ck_assert_int_eq(tdb_ask(c.db, "PRAGMA synchronous"), 2);
-        ck_assert_int_eq(tdb_ask(c.db, "PRAGMA mmap_size"), 0);
-        ck_assert_int_eq(tdb_ask(c.db, "PRAGMA cache_size"), -123);
-        ck_assert_int_eq(tdb_ask(c.db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"), 1);
-        db_conn_close(&c);
-        db_conn_close(&c);
-    }
-}
-END_TEST
-
 /* ---- one document ---------------------------------------------------------------------------- */
 
 START_TEST(a_document)
@@ -498,7 +481,6 @@ int main(void)
     tcase_add_test(t, ending_without_a_begin);
     tcase_add_test(t, a_lent_row_does_not_stop_the_writer);
     tcase_add_test(t, a_reader_cannot_write);
-    tcase_add_test(t, settings_of_every_connection);
     t = reader_case(s, "document");
     tcase_add_test(t, a_document);
     tcase_add_test(t, a_document_without_its_body);

@@ -530,6 +530,29 @@ START_TEST(quiet_time_is_used)
 }
 END_TEST
 
+/* A writer that is never quiet prunes all the same when there is much to prune. */
+START_TEST(a_busy_time_is_used_too)
+{
+    enum { MANY = 120000, LIST = 6000 };
+    tdb_config.queue_operations = LIST;
+    start();
+    for (unsigned sent = 0; sent < MANY; sent += LIST) {
+        struct db_op *list = NULL;
+        for (int i = 0; i < LIST; i++) {
+            struct db_op *op = tdb_put("k", "v");
+            if (!db_writer_reserve(writer, op))
+                ck_abort_msg("no room");
+            op->next = list;
+            list = op;
+        }
+        db_writer_submit(writer, list);
+        tdb_free(tdb_wait(&in, sent + LIST));
+    }
+    ck_assert_int_lt(tdb_ask_file("SELECT count(*) FROM change"), MANY);
+    stop();
+}
+END_TEST
+
 /* ---- without a thread ------------------------------------------------------------------------ */
 
 START_TEST(one_operation_without_a_server)
@@ -595,6 +618,7 @@ int main(void)
     tcase_add_test(t, stopping_at_once);
     tcase_add_test(t, somebody_else_holds_the_lock_for_a_moment);
     tcase_add_test(t, quiet_time_is_used);
+    tcase_add_test(t, a_busy_time_is_used_too);
     t = writer_case(s, "once");
     tcase_add_test(t, one_operation_without_a_server);
     tcase_add_test(t, one_operation_on_a_file_that_is_refused);
