@@ -165,6 +165,21 @@ START_TEST(no_budget_at_all)
 }
 END_TEST
 
+START_TEST(a_body_that_was_taken_is_no_longer_counted)
+{
+    struct frame a = {0}, b = {0};
+    size_t n;
+    frame_set_budget(65536);
+    ck_assert_int_eq(feed_body(&a, 65536, 65536, 4096), FRAME_REQUEST);
+    unsigned char *body = frame_take_body(&a, &n);
+    ck_assert_int_eq(feed_body(&b, 65536, 65536, 4096), FRAME_REQUEST);
+    ck_assert_int_eq(b.body_state, FRAME_BODY_OK);
+    free(body);
+    frame_free(&a);
+    frame_free(&b);
+}
+END_TEST
+
 START_TEST(bodies_share_the_budget)
 {
     struct frame a = {0}, b = {0};
@@ -399,6 +414,7 @@ int main(void)
     t = run_case(s, "budget");
     tcase_add_test(t, a_body_beyond_the_budget_is_counted_and_not_kept);
     tcase_add_test(t, no_budget_at_all);
+    tcase_add_test(t, a_body_that_was_taken_is_no_longer_counted);
     tcase_add_test(t, bodies_share_the_budget);
     tcase_add_loop_test(t, the_budget_comes_back, 0, COUNT(endings));
     tcase_add_test(t, the_budget_comes_back_whatever_happens);

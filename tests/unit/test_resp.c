@@ -208,6 +208,13 @@ START_TEST(a_304_and_a_204_have_no_body)
     text = stdout_of(1);
     ck_assert_uint_eq(text.len, sizeof "Status: 304 Not Modified\r\n\r\n" - 1);
     buf_free(&text);
+    out.len = 0;
+    r = start(204);
+    resp_body(&r, "hello", 5);
+    resp_finish(&r, false);
+    text = stdout_of(1);
+    ck_assert_ptr_null(memmem(text.data, text.len, "hello", 5));
+    buf_free(&text);
     buf_free(&out);
 }
 END_TEST
