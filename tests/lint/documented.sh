@@ -13,7 +13,7 @@ rows() {
         /^};/ { inside = 0 }
         inside && /^ +\{"/ { print $(2 * n) }' "$1"
 }
-page() { mandoc -T utf8 "$1" | col -b; }
+page() { mandoc -T ascii "$1" | sed 's/.\x08//g'; }
 need() { [ -f "$1" ] || { say "$1 is missing"; return 1; }; }
 
 keys=$(rows fcgi/conf.c keys)
