@@ -139,7 +139,7 @@ static enum db_result run(struct db_write *w, sqlite3_stmt *s)
 
 enum db_result db_doc_put(struct db_write *w, struct db_op *op)
 {
-    struct found f;
+    struct found f = {0};
     enum db_result result = find(w, op, &f);
     if (result != DB_OK)
         return result;
@@ -172,7 +172,7 @@ enum db_result db_doc_put(struct db_write *w, struct db_op *op)
 
 enum db_result db_doc_delete(struct db_write *w, struct db_op *op)
 {
-    struct found f;
+    struct found f = {0};
     enum db_result result = find(w, op, &f);
     if (result == DB_OK && !f.exists)
         return DB_NONE;
@@ -191,7 +191,7 @@ enum db_result db_doc_delete(struct db_write *w, struct db_op *op)
 enum db_result db_doc_read_seq(struct db_write *w, struct db_op *op)
 {
     struct db_precond none = {0}, saved = op->precond;
-    struct found f;
+    struct found f = {0};
     if (op->kind != DB_OP_PUT)
         return DB_OK;
     op->precond = none;

@@ -29,7 +29,7 @@ int listen_inherited(void)
 
 static int fail(struct conf_error *error, const char *path, const char *why)
 {
-    snprintf(error->text, sizeof error->text, "%s: %s", path, why);
+    snprintf(error->text, sizeof error->text, "%.300s: %.200s", path, why);
     return -1;
 }
 
@@ -72,7 +72,7 @@ int listen_unix(const char *path, unsigned mode, const char *group, int backlog,
         return fail(error, path, "something that is no socket is there; it is left as it is");
     if (alive(&address))
         return fail(error, path, "another server listens there");
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return fail(error, path, strerror(errno));
     unlink(path);

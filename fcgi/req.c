@@ -7,7 +7,7 @@
 #include "fcgi/codec.h"
 #include "fcgi/path.h"
 
-enum { ARENA_BLOCK_BYTES = 32768, ARENA_ALIGN = 16 };
+enum { ARENA_BLOCK_BYTES = 32768, ARENA_ALIGN = _Alignof(max_align_t) };
 
 struct arena_block {
     struct arena_block *next;

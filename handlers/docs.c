@@ -90,7 +90,7 @@ static enum verdict get(struct call *c, const struct db_precond *p)
     resp_start(c->resp, 200);
     resp_header(c->resp, "Content-Type", (struct str){doc.type, doc.type_len});
     put_validators(c, &doc);
-    resp_body(c->resp, doc.body, doc.size);
+    resp_body(c->resp, doc.body, (size_t)doc.size);
     return REPLY;
 }
 

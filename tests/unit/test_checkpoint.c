@@ -346,6 +346,22 @@ START_TEST(a_reader_of_our_own_pins_it)
 }
 END_TEST
 
+/* While it is pinned it is not tried again at every commit: that would cost each of them a look at the whole log. */
+START_TEST(a_pinned_log_is_not_copied_at_every_commit)
+{
+    struct pin p = pin();
+    tdb_config.wal_limit_bytes = 64 << 20;
+    writer = tdb_start(&in);
+    uint64_t from = db_clock_us();
+    for (int i = 0; i < 200; i++)
+        ck_assert_int_eq(put("k", 20000), DB_OK);
+    uint64_t most = 3 + (db_clock_us() - from) / 200000;
+    ck_assert_uint_le(stats().checkpoints, most);
+    unpin(p);
+    db_writer_stop(writer);
+}
+END_TEST
+
 START_TEST(nobody_pins_an_idle_log)
 {
     struct db_conn c;
@@ -412,8 +428,8 @@ START_TEST(an_acknowledged_write_survives_a_kill)
 }
 END_TEST
 
-/* A log beyond its bound, of a process that is gone, is copied before it is added to. */
-START_TEST(a_large_log_of_a_killed_process_is_taken_up)
+/* A process that writes 4 MB and is killed before it copies any of it. */
+static void leave_a_large_log(void)
 {
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
@@ -426,6 +442,29 @@ START_TEST(a_large_log_of_a_killed_process_is_taken_up)
     }
     waitpid(child, NULL, 0);
     ck_assert_int_gt(wal_size(), 3 << 20);
+}
+
+/* Also when nothing is written any more. (The reader's connection is there so that SQLite, which copies the log when the
+ * last one closes, does not do it in the writer's place.) */
+START_TEST(a_log_of_a_killed_process_is_copied)
+{
+    struct db_reader *r;
+    uint64_t seq, documents;
+    leave_a_large_log();
+    ck_assert_int_eq(db_reader_open(&tdb_config, &r, &tdb_error), DB_OK);
+    ck_assert_int_eq(db_reader_totals(r, &seq, &documents), DB_OK);
+    ck_assert_uint_eq(seq, 100);
+    writer = tdb_start(&in);
+    db_writer_stop(writer);
+    ck_assert_int_eq(ask_without_log("SELECT seq FROM doc"), 100);
+    db_reader_close(r);
+}
+END_TEST
+
+/* A log beyond its bound, of a process that is gone, is copied before it is added to. */
+START_TEST(a_large_log_of_a_killed_process_is_taken_up)
+{
+    leave_a_large_log();
     tdb_config.checkpoint_bytes = 200000;
     tdb_config.wal_limit_bytes = 1 << 20;
     writer = tdb_start(&in);
@@ -464,9 +503,11 @@ int main(void)
     tcase_add_test(t, a_whole_burst_is_refused_at_the_bound);
     tcase_add_test(t, reads_go_on_at_the_bound);
     tcase_add_test(t, a_reader_of_our_own_pins_it);
+    tcase_add_test(t, a_pinned_log_is_not_copied_at_every_commit);
     tcase_add_test(t, nobody_pins_an_idle_log);
     t = log_case(s, "killed", tdb_init);
     tcase_add_test(t, an_acknowledged_write_survives_a_kill);
+    tcase_add_test(t, a_log_of_a_killed_process_is_copied);
     tcase_add_test(t, a_large_log_of_a_killed_process_is_taken_up);
     return run_suite(s);
 }

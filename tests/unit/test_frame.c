@@ -475,11 +475,12 @@ START_TEST(get_values_that_is_malformed)
         STR_LIT("\1"), STR_LIT("\1\0"), STR_LIT("\017\0FCGI_MPXS_CONN"), STR_LIT("\1\1X"),
         STR_LIT("\200\0\0"), STR_LIT("\200\0\0\1"), STR_LIT("\377\377\377\377\377\377\377\377"), STR_LIT("\1\0Xy"),
     };
-    char much[66] = ""; /* pairs of two empty texts */
+    static const char much[65534]; /* pairs of two empty texts */
     for (size_t i = 0; i < COUNT(asked); i++)
         ck_assert_int_eq(after(FRESH, FCGI_GET_VALUES, 0, asked[i].p, asked[i].n), FRAME_BAD);
     ck_assert_int_eq(after(FRESH, FCGI_GET_VALUES, 0, much, 64), FRAME_MORE);
     ck_assert_int_eq(after(FRESH, FCGI_GET_VALUES, 0, much, 66), FRAME_BAD);
+    ck_assert_int_eq(after(FRESH, FCGI_GET_VALUES, 0, much, sizeof much), FRAME_BAD);
 }
 END_TEST
 

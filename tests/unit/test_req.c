@@ -1,6 +1,7 @@
 /* fcgi/req: which parameter becomes what, what is refused, and the memory of a round. */
 #include "fcgi/req.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -406,7 +407,7 @@ START_TEST(arena_memory_is_apart_and_aligned)
     for (size_t i = 0; i < COUNT(p); i++) {
         p[i] = arena_alloc(&a, i);
         ck_assert_ptr_nonnull(p[i]);
-        ck_assert_uint_eq((uintptr_t)p[i] % 16, 0);
+        ck_assert_uint_eq((uintptr_t)p[i] % _Alignof(max_align_t), 0);
         memset(p[i], (int)i, i);
     }
     for (size_t i = 0; i < COUNT(p); i++)

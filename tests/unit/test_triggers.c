@@ -184,6 +184,7 @@ START_TEST(numbers_only_grow)
         "REPLACE INTO doc (key, body) VALUES ('a', '3')", "DELETE FROM doc",
         "INSERT INTO doc (key, body) VALUES ('a', '4')",  "DELETE FROM change; DELETE FROM doc",
         "INSERT INTO doc (key, body) VALUES ('b', '5')",  "UPDATE doc SET key = 'c'",
+        "UPDATE doc SET type = 'x/y'",                    "UPDATE doc SET id = 77",
     };
     int64_t last = 0;
     for (size_t i = 0; i < COUNT(statements); i++) {
