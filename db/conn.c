@@ -20,6 +20,8 @@ enum db_result db_init(void)
 {
     if (sqlite3_config(SQLITE_CONFIG_MULTITHREAD) != SQLITE_OK ||
         sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0) != SQLITE_OK ||
+        /* No slab of pages for each connection beforehand: an idle one needs a few. */
+        sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0) != SQLITE_OK ||
         sqlite3_initialize() != SQLITE_OK)
         return DB_BROKEN;
     return DB_OK;

@@ -1,5 +1,4 @@
 /* hanji: composition. The command table, and the worker put together from its rooms. */
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,6 +8,7 @@
 #include "fcgi/conf.h"
 #include "fcgi/frame.h"
 #include "fcgi/log.h"
+#include "fcgi/memory.h"
 #include "fcgi/rights.h"
 #include "fcgi/serve.h"
 #include "fcgi/supervise.h"
@@ -72,15 +72,6 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-/* One arena, no trimming back and forth on the hot path; large blocks go back to the system. */
-static void settle_memory(void)
-{
-    mallopt(M_ARENA_MAX, 1);
-    mallopt(M_MMAP_THRESHOLD, 256 << 10);
-    mallopt(M_TRIM_THRESHOLD, 1 << 20);
-    mallopt(M_TOP_PAD, 64 << 10);
-}
-
 static void broken_store(void)
 {
     serve_stop(EX_IOERR);
@@ -101,6 +92,7 @@ static void started(void *arg, const struct loop *const *loops, unsigned n)
     log_detail(LOG_INFO, "ready", "database %s, SQLite %s, %u thread%s, %.1f ms after start",
                store->conf->database, db_sqlite_version(), n, n == 1 ? "" : "s",
                monotonic_ms() - invocation.started_ms);
+    memory_give_back();
 }
 
 static int cmd_worker(const struct conf *conf, int argc, char **argv)
@@ -109,7 +101,7 @@ static int cmd_worker(const struct conf *conf, int argc, char **argv)
     struct store store;
     struct db_error error;
     (void)argc, (void)argv;
-    settle_memory();
+    memory_settle();
     serve_block_signals();
     if (!supervise_worker_fds(&fds)) {
         fprintf(stderr, "hanji: worker is started by serve\n");
