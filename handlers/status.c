@@ -35,14 +35,17 @@ static uint64_t rss_bytes(void)
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static enum db_result gather(struct call *c, struct facts *f)
+/* False: the facts cannot be had, and that has been answered. */
+static bool gather(struct call *c, struct facts *f)
 {
     const struct store *store = session_of(c)->store;
     struct db_reader *reader = session_reader(c);
     memset(f, 0, sizeof *f);
     enum db_result result = reader ? db_reader_totals(reader, &f->seq, &f->documents) : DB_BROKEN;
-    if (result != DB_OK)
-        return result;
+    if (result != DB_OK) {
+        problem_result(c, result, 0);
+        return false;
+    }
     for (unsigned i = 0; i < store->loop_count; i++) {
         const struct loop_stats *s = loop_get_stats(store->loops[i]);
         f->connections += atomic_load_explicit(&s->connections, memory_order_relaxed);
@@ -53,7 +56,7 @@ static enum db_result gather(struct call *c, struct facts *f)
     }
     f->rss_bytes = rss_bytes();
     db_writer_get_stats(store->writer, &f->writer);
-    return DB_OK;
+    return true;
 }
 
 static void add(struct buf *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -115,11 +118,8 @@ enum verdict status_json(struct call *c)
     const struct store *store = session_of(c)->store;
     struct buf *out = &session_of(c)->text;
     struct facts f;
-    enum db_result result = gather(c, &f);
-    if (result != DB_OK) {
-        problem_result(c, result, 0);
+    if (!gather(c, &f))
         return REPLY;
-    }
     uint64_t requests = 0;
     for (int k = 0; k < 6; k++)
         requests += f.requests[k];
@@ -173,11 +173,8 @@ enum verdict status_metrics(struct call *c)
     const struct store *store = session_of(c)->store;
     struct buf *out = &session_of(c)->text;
     struct facts f;
-    enum db_result result = gather(c, &f);
-    if (result != DB_OK) {
-        problem_result(c, result, 0);
+    if (!gather(c, &f))
         return REPLY;
-    }
     out->len = 0;
     metric_requests(out, &f);
     metric(out, "hanji_connections", "gauge", "Open FastCGI connections.", f.connections);
