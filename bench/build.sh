@@ -19,4 +19,6 @@ for program in load fcgiload; do
     fresh $program || $cc $flags -o "$out/$program" $program.c $engine -lm
 done
 # shellcheck disable=SC2086
+fresh fcginull || $cc $flags -o "$out/fcginull" fcginull.c work.c util.c
+# shellcheck disable=SC2086
 fresh slowsync.so || $cc $flags -shared -fPIC -o "$out/slowsync.so" slowsync.c

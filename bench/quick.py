@@ -20,7 +20,7 @@ import time
 
 import rig as rigs
 from report import Table, median, page, quotients, write_json
-from rig import Hanji, Rig, RigError, cpu_seconds, finish_load, memory_kib, run_load, start_load
+from rig import Hanji, NoWork, Rig, RigError, cpu_seconds, finish_load, memory_kib, run_load, start_load
 
 GET = "GET /docs/bench/{} 200 64"
 PUT = "PUT /docs/bench/{} 201,204 64"
@@ -115,9 +115,10 @@ class Bench:
 
 def bar_get(bench):
     static = bench.rig.static_port
-    with Hanji(bench.rig, "main", documents=1000) as hanji:
+    with Hanji(bench.rig, "main", documents=1000) as hanji, NoWork(bench.rig, "null", hanji) as null:
         bench.alternate({
             "hanji": lambda: bench.load("get", "hanji", hanji.port, [GET], hanji=hanji, k=1000),
+            "no work": lambda: bench.load("get", "no work", null.port, [GET], hanji=null, k=1000),
             "sendfile on": lambda: bench.load("get", "sendfile on", static, ["GET /on/file 200 64"]),
             "sendfile off": lambda: bench.load("get", "sendfile off", static, ["GET /off/file 200 64"]),
         })
@@ -128,6 +129,10 @@ def bar_get(bench):
     for side, least in (("sendfile on", 0.95), ("sendfile off", 0.85)):
         table.add(f"  the same nginx, static file, {side}", rates[side], unit="/s")
         table.add(f"  GET : static, {side}", quotients(rates["hanji"], rates[side]), ("≥", least))
+    null = bench.rates("get", "no work")
+    table.add("  the same nginx, a FastCGI backend that does no work", null, unit="/s",
+              note="same parameters, same answer: about what any backend can reach")
+    table.add("  GET : backend that does no work", quotients(rates["hanji"], null))
     table.add("  hanji's CPU per GET", cpu["hanji"], unit="µs")
     table.add("  nginx's CPU per GET, same run", cpu["nginx"], unit="µs")
     table.add("  hanji's CPU : nginx's CPU", quotients(cpu["hanji"], cpu["nginx"]), ("≤", 0.6))
@@ -366,7 +371,7 @@ def bar_memory(bench):
 
 
 BARS = {"get": bar_get, "put": bar_put, "mixed": bar_mixed, "idle": bar_idle, "scale": bar_scale, "memory": bar_memory}
-NAMES = ["main", "sync5", "sync1", "alone", "sync50", "main2", "main3", "1k", "1m"]
+NAMES = ["main", "null", "sync5", "sync1", "alone", "sync50", "main2", "main3", "1k", "1m"]
 
 
 # ---- the whole ----
