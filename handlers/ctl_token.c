@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "db/token.h"
 #include "db/writer.h"
-#include "fcgi/path.h"
 #include "fcgi/resp.h"
 #include "handlers/access.h"
 #include "handlers/control.h"
