@@ -54,10 +54,15 @@ bool access_public(const char *list, struct buf *out)
     return true;
 }
 
-bool access_is_public(const struct call *c)
+static bool is_public(const struct call *c, struct str path)
 {
     const struct buf *lines = &session_of(c)->store->public_;
-    return access_covers((struct str){(const char *)lines->data, lines->len}, c->req->path);
+    return access_covers((struct str){(const char *)lines->data, lines->len}, path);
+}
+
+bool access_is_public(const struct call *c)
+{
+    return is_public(c, c->req->path);
 }
 
 /* The token of an Authorization header; the scheme's name is case-insensitive (RFC 9110 11.1). */
@@ -75,37 +80,72 @@ static struct str bearer(struct str header)
     return (struct str){header.p + at, n};
 }
 
-static enum access check_token(struct call *c, struct str text, bool write)
+/* Whose lines cover the path; for a credential that is good. */
+static enum access judge_lines(struct call *c, struct str lines, struct str path, bool write)
 {
-    unsigned char hash[SEAL_TOKEN_HASH_BYTES];
+    if (access_covers(lines, path) || (!write && is_public(c, path)))
+        return ACCESS_OK;
+    return ACCESS_FORBIDDEN;
+}
+
+static enum access judge_token(struct call *c, struct credential *who, struct str path, bool write)
+{
     struct db_token token;
-    if (!seal_token_hash(text.p, text.n, hash))
-        return ACCESS_BAD_CREDENTIAL;
     struct db_reader *reader = session_reader(c);
-    enum db_result result = reader ? db_token_find(reader, hash, &token) : DB_BROKEN;
+    enum db_result result = reader ? db_token_find(reader, who->hash, &token) : DB_BROKEN;
     if (result == DB_NONE)
         return ACCESS_BAD_CREDENTIAL;
     if (result != DB_OK)
         return ACCESS_NO_STORE;
-    if (!seal_token_same(hash, token.hash))
+    if (!seal_token_same(who->hash, token.hash))
         return ACCESS_BAD_CREDENTIAL;
     if (token.expires != 0 && token.expires <= c->now_s)
         return ACCESS_BAD_CREDENTIAL;
     struct str lines = write ? (struct str){token.write, token.write_len}
                              : (struct str){token.read, token.read_len};
-    return access_covers(lines, c->req->path) ? ACCESS_OK : ACCESS_FORBIDDEN;
+    return judge_lines(c, lines, path, write);
+}
+
+/* Who the request says it comes from; false when that is malformed. */
+static bool identify(const struct req *req, struct credential *who)
+{
+    *who = (struct credential){.kind = CREDENTIAL_NONE};
+    if (req->operator_) {
+        who->kind = CREDENTIAL_OPERATOR;
+    } else if (req->authorization.n > 0) {
+        struct str token = bearer(req->authorization);
+        who->kind = CREDENTIAL_TOKEN;
+        return token.n > 0 && seal_token_hash(token.p, token.n, who->hash);
+    }
+    return true;
+}
+
+static enum access judge(struct call *c, struct credential *who, struct str path, bool write)
+{
+    switch (who->kind) {
+    case CREDENTIAL_NONE:
+        return !write && is_public(c, path) ? ACCESS_OK : ACCESS_NO_CREDENTIAL;
+    case CREDENTIAL_TOKEN:
+        return judge_token(c, who, path, write);
+    case CREDENTIAL_OPERATOR:
+        break;
+    }
+    return ACCESS_OK;
+}
+
+enum access access_judge(struct call *c, const struct credential *who, struct str path, bool write)
+{
+    struct credential copy = *who;
+    return judge(c, &copy, path, write);
 }
 
 enum access access_check(struct call *c, bool write)
 {
-    const struct req *req = c->req;
-    if (req->operator_)
-        return ACCESS_OK;
-    if (req->authorization.n == 0)
-        return !write && access_is_public(c) ? ACCESS_OK : ACCESS_NO_CREDENTIAL;
-    struct str token = bearer(req->authorization);
-    enum access access = token.n > 0 ? check_token(c, token, write) : ACCESS_BAD_CREDENTIAL;
-    if (access == ACCESS_FORBIDDEN && !write && access_is_public(c))
-        return ACCESS_OK;
-    return access;
+    struct credential *who = &session_of(c)->who;
+    return identify(c->req, who) ? judge(c, who, c->req->path, write) : ACCESS_BAD_CREDENTIAL;
+}
+
+const struct credential *access_who(const struct call *c)
+{
+    return &session_of(c)->who;
 }

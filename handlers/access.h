@@ -7,6 +7,7 @@
 #ifndef HANJI_HANDLERS_ACCESS_H
 #define HANJI_HANDLERS_ACCESS_H
 
+#include "db/token.h"
 #include "fcgi/loop.h"
 
 enum access {
@@ -17,10 +18,25 @@ enum access {
     ACCESS_NO_STORE,       /* 500: cannot be told */
 };
 
-/* Judges the call's path, for writing or reading. */
+enum credential_kind { CREDENTIAL_NONE, CREDENTIAL_TOKEN, CREDENTIAL_OPERATOR };
+
+/* Who asks. A value: what parks copies it, and judges it again in a later snapshot. */
+struct credential {
+    enum credential_kind kind;
+    unsigned char hash[DB_TOKEN_HASH_BYTES];
+};
+
+/* Judges the call's path, for writing or reading, and keeps who asks in the session (access_who). */
 enum access access_check(struct call *c, bool write);
 
-/* True when the path can be read without a credential. */
+/* Who the call that is being answered comes from, as access_check found. */
+const struct credential *access_who(const struct call *c);
+
+/* Judges another path, in the round's snapshot: for requests that name several, and for those that
+ * were parked. */
+enum access access_judge(struct call *c, const struct credential *who, struct str path, bool write);
+
+/* True when the call's path can be read without a credential. */
 bool access_is_public(const struct call *c);
 
 /* Turns what a person writes into a prefix of URL paths and appends it as a line to out: a leading

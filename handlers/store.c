@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "fcgi/log.h"
-#include "handlers/access.h"
 #include "handlers/dispatch.h"
 #include "handlers/problem.h"
 

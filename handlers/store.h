@@ -9,6 +9,7 @@
 #include "db/writer.h"
 #include "fcgi/conf.h"
 #include "fcgi/loop.h"
+#include "handlers/access.h"
 
 struct store {
     const struct conf *conf;
@@ -26,6 +27,7 @@ struct session {
     struct store *store;
     struct db_reader *reader;
     bool snapshot; /* begun in this round */
+    struct credential who; /* of the call being answered, when its route asks for one */
     struct db_op *writes, **writes_tail;
     struct buf text;  /* a body being built */
     struct buf value; /* a query parameter being decoded */
