@@ -15,7 +15,7 @@
 enum {
     CONF_TEXT_MAX = 1024, /* room for a text, or a list from several lines */
     CONF_VALUE_MAX = 180, /* bytes of one value: with its key it fits a line of a file */
-    CONF_KEYS_MAX = 32,
+    CONF_KEYS_MAX = 64,
 };
 
 struct conf {
@@ -28,6 +28,8 @@ struct conf {
     enum log_level log_level;
     uint64_t socket_mode;
     uint64_t threads;
+    uint64_t pool_threads;
+    uint64_t pool_queue;
     uint64_t backlog;
     uint64_t max_connections;
     uint64_t max_body_bytes;

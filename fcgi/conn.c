@@ -59,6 +59,7 @@ void conn_free(struct loop *l, struct conn *c)
     l->out_bytes -= c->out.len;
     if (c->park != NULL)
         c->park->conn = NULL;
+    stream_drop(l, c);
     close(c->fd);
     frame_free(&c->frame);
     buf_free(&c->in);
@@ -151,6 +152,7 @@ void conn_writable(struct loop *l, struct conn *c)
     c->want_out = false;
     conn_deadline(l, c, frame_idle(&c->frame) || c->in_flight ? NULL : &l->reading);
     ask_events(l, c);
+    stream_drained(l, c);
     settle(l, c);
 }
 
@@ -254,7 +256,7 @@ static void feed(struct loop *l, struct conn *c, const unsigned char *p, size_t 
 static void end_of_input(struct loop *l, struct conn *c)
 {
     c->eof = true;
-    if (c->park != NULL || !c->in_flight)
+    if (c->park != NULL || c->stream != NULL || !c->in_flight)
         conn_kill(l, c);
     else
         ask_events(l, c);

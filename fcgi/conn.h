@@ -23,7 +23,8 @@ struct conn {
     int fd;
     struct frame frame;
     struct req *req;   /* whole request of this round, not yet answered */
-    struct park *park; /* the parked request */
+    struct park *park;     /* the parked request */
+    struct stream *stream; /* the rest of the answer that is being sent */
     struct buf in;     /* input behind the request in flight */
     struct buf out;    /* output the peer has not taken */
     size_t out_sent;
@@ -69,8 +70,12 @@ struct loop {
     bool accepting;
     bool draining;
     uint64_t drain_end_ms;
+    uint64_t timer_ms; /* 0: none */
+    struct stream *streams, **streams_tail; /* those that can write */
+    struct park *resuming, **resuming_tail; /* taken from resumed, not answered yet */
     atomic_uint_fast64_t drain_request_ms; /* 0: none; else at_most_ms + 1 */
     _Atomic(struct park *) resumed;
+    atomic_bool poked;
     struct loop_watch listener, control, wake, watches[4];
     unsigned watch_count;
     struct loop_stats stats;
@@ -96,6 +101,22 @@ void conn_send(struct loop *l, struct conn *c, const void *p, size_t n);
 void conn_answered(struct loop *l, struct conn *c);
 
 void conn_kill(struct loop *l, struct conn *c);
+
+/* Sends what is in r, ended when the answer is whole. Of loop.c. */
+void loop_send_answer(struct loop *l, struct conn *c, struct resp *r);
+struct call loop_call(struct loop *l, struct conn *c, struct resp *r);
+
+/* fcgi/stream.c: the head of c's stream was sent. */
+void stream_begin(struct loop *l, struct conn *c);
+
+/* The peer has taken everything: c's stream may write again. */
+void stream_drained(struct loop *l, struct conn *c);
+
+/* Lets streams write, within the bounds of a round. */
+void stream_phase(struct loop *l);
+
+/* c is going: its stream is closed. */
+void stream_drop(struct loop *l, struct conn *c);
 
 /* Gives c a deadline of that list, counted from now; NULL: none. */
 void conn_deadline(struct loop *l, struct conn *c, struct deadlines *list);

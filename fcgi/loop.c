@@ -17,6 +17,7 @@ enum {
     ACCEPT_PAUSE_MS = 100,
     WARN_EVERY_MS = 10000,
     OUT_KEPT_BYTES = 262144, /* an output buffer that a large answer made larger is freed */
+    RESUMES_PER_ROUND = 1024,
 };
 
 static void read_clock(struct loop *l)
@@ -65,6 +66,8 @@ struct loop *loop_new(const struct loop_config *config)
     l->reading.span_ms = config->request_timeout_ms;
     l->writing.span_ms = config->write_timeout_ms;
     l->ready_tail = &l->ready;
+    l->streams_tail = &l->streams;
+    l->resuming_tail = &l->resuming;
     l->wake.fd = -1;
     l->epoll = epoll_create1(EPOLL_CLOEXEC);
     l->read_buffer = malloc(READ_BYTES);
@@ -75,7 +78,7 @@ struct loop *loop_new(const struct loop_config *config)
     l->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (l->wake.fd < 0 || !watch_fd(l, &l->wake, EVENT_WAKE, EPOLLIN) || !listen_on(l))
         goto fail;
-    l->thread = config->app->open(config->app->arg);
+    l->thread = config->app->open(l, config->app->arg);
     if (l->thread != NULL)
         return l;
 fail:
@@ -124,6 +127,27 @@ void loop_drain(struct loop *l, uint64_t at_most_ms)
     wake(l);
 }
 
+void loop_poke(struct loop *l)
+{
+    if (!atomic_exchange(&l->poked, true))
+        wake(l);
+}
+
+void loop_timer(struct loop *l, uint64_t at_ms)
+{
+    l->timer_ms = at_ms;
+}
+
+uint64_t loop_now_ms(const struct loop *l)
+{
+    return l->now_ms;
+}
+
+bool loop_draining(const struct loop *l)
+{
+    return l->draining;
+}
+
 const struct loop_stats *loop_get_stats(const struct loop *l)
 {
     return &l->stats;
@@ -168,7 +192,7 @@ static void last_resort(struct resp *r)
     resp_body(r, NULL, 0);
 }
 
-static void send_answer(struct loop *l, struct conn *c, struct resp *r)
+void loop_send_answer(struct loop *l, struct conn *c, struct resp *r)
 {
     if (r->failed)
         last_resort(r);
@@ -185,41 +209,92 @@ static void send_answer(struct loop *l, struct conn *c, struct resp *r)
         buf_free(&l->out);
 }
 
-static void answer(struct loop *l, struct conn *c)
+/* The head of a streamed answer. */
+static void send_head(struct loop *l, struct conn *c, struct resp *r, struct stream *s)
 {
-    struct resp resp;
-    struct call call = {c->req, &resp, l, c, NULL, l->thread, l->now_s};
-    l->out.len = 0;
-    resp_init(&resp, &l->out, c->id, c->req->method == METHOD_HEAD);
-    if (l->config.app->answer(&call) == PARK) {
+    resp_flush(r);
+    if (r->failed) { /* nothing was sent yet */
+        s->close(s);
+        loop_send_answer(l, c, r);
+        return;
+    }
+    atomic_fetch_add_explicit(&l->stats.requests[r->status / 100 % 6], 1, memory_order_relaxed);
+    conn_send(l, c, r->out->data, r->out->len);
+    c->stream = s;
+    c->req = NULL;
+    frame_reset(&c->frame);
+    stream_begin(l, c);
+}
+
+/* What a handler, or the one that resumed, left to be done. */
+static void act(struct loop *l, struct conn *c, struct call *call, enum verdict verdict)
+{
+    if (verdict == PARK) {
         c->req = NULL;
         frame_reset(&c->frame);
         if (c->eof)
             conn_kill(l, c);
+    } else if (verdict == STREAM) {
+        send_head(l, c, call->resp, call->stream);
     } else {
-        send_answer(l, c, &resp);
+        loop_send_answer(l, c, call->resp);
     }
 }
 
-void *loop_park(struct call *call, size_t size, void (*resume)(struct park *, struct call *))
+struct call loop_call(struct loop *l, struct conn *c, struct resp *r)
 {
-    struct park *p = calloc(1, size);
-    if (p == NULL)
-        return NULL;
-    struct req *req = call->req;
-    struct conn *c = call->conn;
+    l->out.len = 0;
+    return (struct call){
+        .resp = r, .loop = l, .conn = c, .thread = l->thread, .now_s = l->now_s};
+}
+
+static void answer(struct loop *l, struct conn *c)
+{
+    struct resp resp;
+    struct call call = loop_call(l, c, &resp);
+    call.req = c->req;
+    resp_init(&resp, &l->out, c->id, c->req->method == METHOD_HEAD);
+    act(l, c, &call, l->config.app->answer(&call));
+}
+
+/* What is told of a request stays with it: from the request, or from the park before. */
+static void describe(struct park *p, const struct call *call)
+{
+    const struct req *req = call->req;
+    if (req == NULL) {
+        p->head_request = call->park->head_request;
+        p->browser = call->park->browser;
+        memcpy(p->request_id, call->park->request_id, sizeof p->request_id);
+        return;
+    }
     size_t n = req->request_id.n < sizeof p->request_id ? req->request_id.n
                                                         : sizeof p->request_id - 1;
     if (n > 0)
         memcpy(p->request_id, req->request_id.p, n);
-    p->loop = call->loop;
-    p->conn = c;
-    p->id = c->id;
     p->head_request = req->method == METHOD_HEAD;
+}
+
+void *loop_park(struct call *call, size_t size,
+                enum verdict (*resume)(struct park *, struct call *))
+{
+    struct park *p = calloc(1, size);
+    if (p == NULL)
+        return NULL;
+    describe(p, call);
+    p->loop = call->loop;
+    p->conn = call->conn;
+    p->id = call->conn->id;
     p->resume = resume;
-    c->park = p;
+    call->conn->park = p;
     call->loop->parked++;
     return p;
+}
+
+void loop_unpark(struct call *call, struct park *p)
+{
+    call->conn->park = NULL;
+    call->loop->parked--;
+    free(p);
 }
 
 void loop_resume(struct park *list)
@@ -237,31 +312,48 @@ void loop_resume(struct park *list)
     }
 }
 
-static void resume_all(struct loop *l)
+/* Takes what other threads handed back, in order: first come, first served. */
+static void take_resumed(struct loop *l)
 {
     struct park *taken = atomic_exchange(&l->resumed, NULL), *list = NULL;
-    while (taken != NULL) { /* a stack: turn it round, first come first served */
+    while (taken != NULL) { /* a stack: turn it round */
         struct park *next = taken->next;
         taken->next = list;
         list = taken;
         taken = next;
     }
-    while (list != NULL) {
-        struct park *p = list;
-        struct conn *c = p->conn;
-        struct resp resp;
-        struct call call = {NULL, c ? &resp : NULL, l, c, p, l->thread, l->now_s};
-        list = p->next;
-        l->parked--;
-        l->out.len = 0;
-        if (c != NULL) {
-            c->park = NULL;
-            resp_init(&resp, &l->out, p->id, p->head_request);
-        }
-        p->resume(p, &call);
-        if (c != NULL)
-            send_answer(l, c, &resp);
-        free(p);
+    *l->resuming_tail = list;
+    for (; list != NULL; list = list->next)
+        l->resuming_tail = &list->next;
+}
+
+static void resume(struct loop *l, struct park *p)
+{
+    struct conn *c = p->conn;
+    struct resp resp;
+    struct call call = loop_call(l, c, c ? &resp : NULL);
+    call.park = p;
+    l->parked--;
+    if (c != NULL) {
+        c->park = NULL;
+        resp_init(&resp, &l->out, p->id, p->head_request);
+    }
+    enum verdict verdict = p->resume(p, &call);
+    if (c != NULL)
+        act(l, c, &call, verdict);
+    free(p);
+}
+
+/* So many a round that thousands do not hold it. */
+static void resume_some(struct loop *l)
+{
+    take_resumed(l);
+    for (int i = 0; i < RESUMES_PER_ROUND && l->resuming != NULL; i++) {
+        struct park *p = l->resuming;
+        l->resuming = p->next;
+        if (l->resuming == NULL)
+            l->resuming_tail = &l->resuming;
+        resume(l, p);
     }
 }
 
@@ -276,6 +368,7 @@ static void start_drain(struct loop *l)
         accept_all(l, l->listener.fd, false); /* those that wait would be lost with the backlog */
     listen_off(l);
     l->accept_again_ms = 0;
+    l->config.app->drain(l->thread);
 }
 
 static void dispatch_event(struct loop *l, struct epoll_event *ev)
@@ -304,7 +397,7 @@ static int wait_ms(const struct loop *l)
 {
     uint64_t until = UINT64_MAX;
     const struct deadlines *lists[] = {&l->reading, &l->writing};
-    if (l->again != NULL)
+    if (l->again != NULL || l->streams != NULL || l->resuming != NULL)
         return 0;
     for (int i = 0; i < 2; i++)
         if (lists[i]->head != NULL && lists[i]->head->due_ms < until)
@@ -313,6 +406,8 @@ static int wait_ms(const struct loop *l)
         until = l->accept_again_ms;
     if (l->draining && l->drain_end_ms < until)
         until = l->drain_end_ms;
+    if (l->timer_ms != 0 && l->timer_ms < until)
+        until = l->timer_ms;
     if (until == UINT64_MAX)
         return -1;
     uint64_t left = until > l->now_ms ? until - l->now_ms + 1 : 0;
@@ -330,6 +425,10 @@ static void expire(struct loop *l)
         }
     if (l->accept_again_ms != 0 && l->accept_again_ms <= l->now_ms && !listen_on(l))
         pause_accepting(l);
+    if (l->timer_ms != 0 && l->timer_ms <= l->now_ms) {
+        l->timer_ms = 0;
+        l->config.app->timer(l->thread);
+    }
 }
 
 static void bury(struct loop *l)
@@ -362,7 +461,10 @@ static void answer_phase(struct loop *l)
     }
     l->ready = NULL;
     l->ready_tail = &l->ready;
-    resume_all(l);
+    resume_some(l);
+    if (atomic_exchange(&l->poked, false))
+        l->config.app->poked(l->thread);
+    stream_phase(l);
     l->config.app->round_end(l->thread);
 }
 

@@ -174,15 +174,35 @@ void resp_header_date(struct resp *r, const char *name, int64_t unix_s)
 
 void resp_body(struct resp *r, const void *body, size_t n)
 {
-    resp_header_u64(r, "Content-Length", n);
-    put(r, "\r\n", 2);
-    if (!r->no_content)
-        put(r, body, n);
+    resp_length(r, n);
+    resp_write(r, body, n);
 }
 
 void resp_no_body(struct resp *r)
 {
     put(r, "\r\n", 2);
+}
+
+void resp_length(struct resp *r, uint64_t n)
+{
+    resp_header_u64(r, "Content-Length", n);
+    put(r, "\r\n", 2);
+}
+
+void resp_write(struct resp *r, const void *p, size_t n)
+{
+    if (!r->no_content)
+        put(r, p, n);
+}
+
+void resp_flush(struct resp *r)
+{
+    if (r->failed)
+        return;
+    close_record(r);
+    open_record(r);
+    if (!r->failed)
+        r->out->len = r->record;
 }
 
 void resp_finish(struct resp *r, bool retire)

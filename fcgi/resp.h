@@ -53,6 +53,15 @@ void resp_body(struct resp *r, const void *body, size_t n);
 /* Ends the head for 204 (and 304 without a known length). */
 void resp_no_body(struct resp *r);
 
+/* Ends the head of a body of n bytes that follows by resp_write. */
+void resp_length(struct resp *r, uint64_t n);
+
+/* Body bytes behind the head; nothing for HEAD. */
+void resp_write(struct resp *r, const void *p, size_t n);
+
+/* Makes what was written so far whole records, to be sent before the answer ends. */
+void resp_flush(struct resp *r);
+
 /* Ends the response: STDOUT end, END_REQUEST and, when retire is set, the extra record that makes
  * nginx close the connection by itself after this answer. */
 void resp_finish(struct resp *r, bool retire);

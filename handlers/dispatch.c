@@ -83,6 +83,7 @@ static enum access judge(struct call *c, const struct route *route)
 
 enum verdict dispatch(struct call *c)
 {
+    session_of(c)->mount = c->req->mount;
     if (c->req->fault_status != 0) {
         answer_fault(c);
         return REPLY;

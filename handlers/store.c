@@ -73,6 +73,29 @@ struct db_config store_db_config(const struct conf *conf)
     };
 }
 
+static void *open_worker(void *arg)
+{
+    struct worker *w = calloc(1, sizeof *w);
+    if (w != NULL)
+        w->store = arg;
+    return w;
+}
+
+static void close_worker(void *thread)
+{
+    struct worker *w = thread;
+    db_reader_close(w->reader);
+    free(w);
+}
+
+struct db_reader *worker_reader(struct worker *w)
+{
+    struct db_error error;
+    if (w->reader == NULL && db_reader_open(&w->store->db, &w->reader, &error) != DB_OK)
+        log_line(LOG_ERROR, "the database cannot be read", "reason", error.text, NULL);
+    return w->reader;
+}
+
 bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
                 struct db_error *error)
 {
@@ -83,16 +106,29 @@ bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
         snprintf(error->text, sizeof error->text, "public: a prefix is malformed");
         return false;
     }
+    const struct pool_config pool = {
+        .threads = (unsigned)conf->pool_threads,
+        .queue = (unsigned)conf->pool_queue,
+        .open = open_worker,
+        .close = close_worker,
+        .arg = s,
+    };
+    s->pool = pool_new(&pool);
+    if (s->pool == NULL) {
+        snprintf(error->text, sizeof error->text, "memory is short");
+        return false;
+    }
     return db_writer_start(&s->db, &hooks, &s->writer, error) == DB_OK;
 }
 
 void store_close(struct store *s)
 {
+    pool_free(s->pool);
     db_writer_stop(s->writer);
     buf_free(&s->public_);
 }
 
-static void *open_session(void *arg)
+static void *open_session(struct loop *l, void *arg)
 {
     struct store *store = arg;
     struct db_error error;
@@ -100,6 +136,7 @@ static void *open_session(void *arg)
     if (s == NULL)
         return NULL;
     s->store = store;
+    s->loop = l;
     s->writes_tail = &s->writes;
     if (db_reader_open(&store->db, &s->reader, &error) == DB_OK)
         return s;
@@ -116,6 +153,11 @@ static void close_session(void *thread)
     buf_free(&s->value);
     buf_free(&s->link);
     free(s);
+}
+
+static void nothing(void *thread)
+{
+    (void)thread;
 }
 
 static void round_end(void *thread)
@@ -137,6 +179,9 @@ const struct app store_app = {
     .close = close_session,
     .answer = dispatch,
     .round_end = round_end,
+    .poked = nothing,
+    .timer = nothing,
+    .drain = nothing,
 };
 
 struct session *session_of(const struct call *c)
@@ -155,19 +200,27 @@ struct db_reader *session_reader(struct call *c)
     return s->reader;
 }
 
-static void resume(struct park *p, struct call *c)
+static enum verdict resume(struct park *p, struct call *c)
 {
     struct write *w = (struct write *)p; /* park is its first member */
     if (c->resp != NULL)
         w->answer(w, c);
     db_op_free(w->op);
+    return REPLY;
+}
+
+/* How errors are to look, once the request itself is gone. */
+static void keep_browser(const struct call *c, struct park *p)
+{
+    if (c->req != NULL)
+        p->browser = problem_for_browser(c->req);
 }
 
 enum verdict store_write(struct call *c, struct db_op *op,
                          void (*answer)(struct write *w, struct call *c))
 {
     struct session *s = session_of(c);
-    struct str mount = c->req->mount;
+    struct str mount = s->mount;
     if (op == NULL)
         return FAIL;
     if (!db_writer_reserve(s->store->writer, op)) {
@@ -182,7 +235,7 @@ enum verdict store_write(struct call *c, struct db_op *op,
         return FAIL;
     }
     w->answer = answer;
-    w->park.browser = problem_for_browser(c->req);
+    keep_browser(c, &w->park);
     w->mount_len = mount.n;
     if (mount.n > 0)
         memcpy(w->mount, mount.p, mount.n);
@@ -191,4 +244,48 @@ enum verdict store_write(struct call *c, struct db_op *op,
     *s->writes_tail = op;
     s->writes_tail = &op->next;
     return PARK;
+}
+
+static void run_task(struct job *j, void *thread)
+{
+    struct task *t = (struct task *)j->park;
+    struct worker local = {.store = t->store}; /* when memory was too short for the thread's own */
+    t->work(t, thread != NULL ? thread : &local);
+    db_reader_close(local.reader);
+}
+
+static enum verdict task_done(struct park *p, struct call *c)
+{
+    struct task *t = (struct task *)p;
+    session_of(c)->mount = (struct str){t->mount, t->mount_len};
+    return t->done(t, c);
+}
+
+void *store_task(struct call *c, size_t size)
+{
+    struct str mount = session_of(c)->mount;
+    struct task *t = loop_park(c, size + mount.n, task_done);
+    if (t == NULL)
+        return NULL;
+    keep_browser(c, &t->park);
+    t->store = session_of(c)->store;
+    t->mount = (char *)t + size;
+    t->mount_len = mount.n;
+    if (mount.n > 0)
+        memcpy(t->mount, mount.p, mount.n);
+    t->job = (struct job){.park = &t->park, .run = run_task};
+    return t;
+}
+
+enum verdict store_run(struct call *c, struct task *t)
+{
+    struct call gone = *c;
+    if (pool_submit(session_of(c)->store->pool, &t->job))
+        return PARK;
+    gone.resp = NULL;
+    (void)t->done(t, &gone);
+    loop_unpark(c, &t->park);
+    problem_with(c, 503, "Too much slow work is waiting; try again shortly.",
+                 (struct problem_header){"Retry-After", "1"});
+    return REPLY;
 }

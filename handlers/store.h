@@ -9,12 +9,14 @@
 #include "db/writer.h"
 #include "fcgi/conf.h"
 #include "fcgi/loop.h"
+#include "fcgi/pool.h"
 #include "handlers/access.h"
 
 struct store {
     const struct conf *conf;
     struct db_config db;
     struct db_writer *writer;
+    struct pool *pool;
     struct buf public_; /* prefixes anybody may read, one a line, as in token.read */
     int64_t start_s;    /* wall clock when it was opened */
     enum db_result trouble; /* why writes fail now, DB_OK: they do not; writer's thread */
@@ -25,8 +27,10 @@ struct store {
 
 struct session {
     struct store *store;
+    struct loop *loop;
     struct db_reader *reader;
     bool snapshot; /* begun in this round */
+    struct str mount; /* SCRIPT_NAME of the call being answered, for links */
     struct credential who; /* of the call being answered, when its route asks for one */
     struct db_op *writes, **writes_tail;
     struct buf text;  /* a body being built */
@@ -64,5 +68,36 @@ struct write {
 enum verdict store_write(struct call *c, struct db_op *op,
                          void (*answer)(struct write *w, struct call *c))
     __attribute__((warn_unused_result));
+
+/* What a thread of the pool has. */
+struct worker {
+    struct store *store;
+    struct db_reader *reader; /* opened when worker_reader is first called */
+};
+
+/* A read connection of this thread, without a snapshot; NULL when it cannot be opened. */
+struct db_reader *worker_reader(struct worker *w);
+
+/* A request parked while slow work is done for it. Handlers embed it as their first member. */
+struct task {
+    struct park park;
+    struct job job;
+    struct store *store;
+    /* On a thread of the pool. */
+    void (*work)(struct task *t, struct worker *w);
+    /* Back on the loop: answers, writes or streams like a handler. c->resp is NULL when the client
+     * has left, or when the task was not taken: then it only frees what the task owns, and its
+     * verdict means nothing. */
+    enum verdict (*done)(struct task *t, struct call *c);
+    size_t mount_len;
+    char *mount; /* behind the struct */
+};
+
+/* A task of size bytes, zeroed, with the call parked in it. NULL when memory is short. */
+void *store_task(struct call *c, size_t size) __attribute__((warn_unused_result));
+
+/* Hands the task, whose work and done are set, to the pool. PARK, or REPLY when the pool is full
+ * and 503 was answered. */
+enum verdict store_run(struct call *c, struct task *t) __attribute__((warn_unused_result));
 
 #endif

@@ -52,6 +52,8 @@ static const struct {
 } numbers[] = {
     {"socket_mode", NUMBER(socket_mode), 0660, "0600", 0600, "0", "-1", "0777", "01000"},
     {"threads", NUMBER(threads), 1, "4", 4, "1", "0", "64", "65"},
+    {"pool_threads", NUMBER(pool_threads), 2, "4", 4, "1", "0", "64", "65"},
+    {"pool_queue", NUMBER(pool_queue), 64, "10", 10, "1", "0", "65536", "65537"},
     {"backlog", NUMBER(backlog), 4096, "128", 128, "1", "0", "65535", "65536"},
     {"max_connections", NUMBER(max_connections), 16384, "100", 100, "1", "0", "1000000", "1000001"},
     {"max_body", NUMBER(max_body_bytes), M, "2m", 2 * M, "1024", "1023", "256m", "257m"},
