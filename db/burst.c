@@ -35,8 +35,7 @@ int db_write_bind(sqlite3_stmt *s, int n, const struct db_op *op, int i)
     return sqlite3_bind_null(s, n);
 }
 
-/* Before the transaction, so that a large body does not hold the write lock while it is parsed. */
-static void validate(struct db_conn *c, struct db_op *op)
+static void validate_value(struct db_conn *c, struct db_op *op)
 {
     sqlite3_stmt *s = db_conn_statement(c, SLOT_JSON_VALID, "SELECT json_valid(?1)");
     struct db_value text = op->values[2];
@@ -53,6 +52,22 @@ static void validate(struct db_conn *c, struct db_op *op)
         op->result = db_cause(rc);
     sqlite3_reset(s);
     sqlite3_clear_bindings(s);
+}
+
+/* Before the transaction, so that a large body does not hold the write lock while it is parsed. */
+static void validate(struct db_conn *c, struct db_op *op)
+{
+    op->result = DB_OK;
+    op->refused = false;
+    if (op->validate_json)
+        validate_value(c, op);
+    uint32_t index = 0;
+    for (struct db_op *part = op->parts; part != NULL && !op->refused; part = part->next) {
+        validate(c, part);
+        op->refused = part->refused;
+        op->result = part->refused ? part->result : DB_OK;
+        op->failed_part = index++;
+    }
 }
 
 static bool ends_burst(enum db_result result)
@@ -76,27 +91,84 @@ static enum db_result last_seq(struct db_conn *c, uint64_t *seq)
     return db_cause(rc);
 }
 
+static enum db_result apply_parts(struct db_write *w, struct db_op *op);
+
+/* Applies an operation, notes its result, and returns what ends the burst (DB_OK: nothing). */
+static enum db_result apply_one(struct db_write *w, struct db_op *op)
+{
+    enum db_result ended;
+    if (op->kind == DB_OP_BATCH) {
+        ended = apply_parts(w, op);
+    } else {
+        op->result = apply_table[op->kind](w, op);
+        ended = ends_burst(op->result) ? op->result : DB_OK;
+    }
+    if (ended == DB_OK && sqlite3_get_autocommit(w->conn->db))
+        ended = DB_INVALID; /* somebody's trigger ended the transaction */
+    if (ended == DB_OK && w->careful)
+        ended = last_seq(w->conn, &w->seq);
+    if (ended == DB_OK && w->careful && op->result == DB_OK)
+        ended = db_doc_read_seq(w, op);
+    return ended;
+}
+
+/* Prepares also what will be needed to get out of it again. */
+static enum db_result begin_savepoint(struct db_conn *c)
+{
+    if (db_conn_statement(c, SLOT_UNDO, "ROLLBACK TO batch") == NULL ||
+        db_conn_statement(c, SLOT_RELEASE, "RELEASE batch") == NULL)
+        return db_conn_failed(c);
+    return db_cause(db_conn_do(c, SLOT_SAVEPOINT, "SAVEPOINT batch"));
+}
+
+/* Undoes, or keeps, what was done since begin_savepoint. */
+static enum db_result end_savepoint(struct db_conn *c, bool undo)
+{
+    int rc = undo ? db_conn_do(c, SLOT_UNDO, "ROLLBACK TO batch") : SQLITE_DONE;
+    if (rc == SQLITE_DONE)
+        rc = db_conn_do(c, SLOT_RELEASE, "RELEASE batch");
+    enum db_result result = db_cause(rc);
+    return result == DB_OK || ends_burst(result) ? result : DB_BROKEN;
+}
+
+/* All or none: the first part that fails undoes those before it. */
+static enum db_result apply_parts(struct db_write *w, struct db_op *op)
+{
+    uint64_t seq = w->seq;
+    int before = sqlite3_total_changes(w->conn->db);
+    uint32_t index = 0;
+    enum db_result ended = begin_savepoint(w->conn);
+    op->result = ended;
+    for (struct db_op *part = op->parts; part != NULL && op->result == DB_OK; part = part->next) {
+        ended = apply_one(w, part);
+        op->result = ended != DB_OK && part->result == DB_OK ? ended : part->result;
+        op->failed_part = index++;
+    }
+    if (ended != DB_OK)
+        return ended;
+    ended = end_savepoint(w->conn, op->result != DB_OK);
+    if (op->result != DB_OK) {
+        w->undone += sqlite3_total_changes(w->conn->db) - before;
+        w->seq = seq;
+    }
+    op->seq = w->seq;
+    return ended;
+}
+
 /* Operations foresee the sequence number that the triggers will give. A trigger that somebody added
  * may change further documents; then each number is read back (careful). */
 static enum db_result apply_all(struct db_conn *c, struct db_op *list, bool careful, bool *wrote)
 {
-    struct db_write w = {.conn = c, .now_s = time(NULL)};
+    struct db_write w = {.conn = c, .now_s = time(NULL), .careful = careful};
     int before = sqlite3_total_changes(c->db);
     enum db_result result = last_seq(c, &w.seq);
     for (struct db_op *op = list; op != NULL && result == DB_OK; op = op->next) {
         if (op->refused)
             continue;
-        op->result = apply_table[op->kind](&w, op);
-        if (ends_burst(op->result))
-            result = op->result;
-        else if (sqlite3_get_autocommit(c->db))
-            result = DB_INVALID; /* somebody's trigger ended the transaction */
-        else if (careful)
-            result = last_seq(c, &w.seq);
-        if (careful && result == DB_OK && op->result == DB_OK)
-            result = db_doc_read_seq(&w, op);
+        db_op_forget(op);
+        result = apply_one(&w, op);
     }
-    *wrote = sqlite3_total_changes(c->db) != before;
+    *wrote = sqlite3_total_changes(c->db) - before != w.undone;
     if (result != DB_OK || !*wrote || careful)
         return result;
     uint64_t given = 0;
@@ -136,12 +208,8 @@ enum db_result db_burst_run(struct db_conn *c, struct db_op *list, uint64_t *com
 {
     bool wrote = false;
     *commit_us = 0;
-    for (struct db_op *op = list; op != NULL; op = op->next) {
-        op->result = DB_OK;
-        op->refused = false;
-        if (op->validate_json)
-            validate(c, op);
-    }
+    for (struct db_op *op = list; op != NULL; op = op->next)
+        validate(c, op);
     enum db_result result = transaction(c, list, false, &wrote);
     if (result == DB_PRECONDITION)
         result = roll_back(c) ? transaction(c, list, true, &wrote) : DB_BROKEN;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* Wire form: kind, then for each value its type, an 8-byte length or integer (big-endian), and the
- * bytes of text or blob. */
-enum { WIRE_VALUE_HEAD = 9, WIRE_BYTES_MAX = 1 << 20 };
+ * bytes of text or blob. Behind a batch stand the number of its parts, in 8 bytes, and the parts. */
+enum { WIRE_VALUE_HEAD = 9, WIRE_COUNT = 8 };
 
 struct db_op *db_op_new(enum db_op_kind kind, size_t room_bytes)
 {
@@ -23,8 +23,37 @@ void db_op_free(struct db_op *op)
 {
     if (op == NULL)
         return;
+    for (struct db_op *part = op->parts, *next; part != NULL; part = next) {
+        next = part->next;
+        db_op_free(part); /* one level: a part has none */
+    }
+    free(op->answer);
     free(op->taken);
     free(op);
+}
+
+void db_op_add_part(struct db_op *batch, struct db_op *part)
+{
+    assert(part->kind != DB_OP_BATCH && batch->part_count < DB_OP_PARTS_MAX);
+    part->next = NULL;
+    if (batch->last_part != NULL)
+        batch->last_part->next = part;
+    else
+        batch->parts = part;
+    batch->last_part = part;
+    batch->part_count++;
+}
+
+void db_op_forget(struct db_op *op)
+{
+    free(op->answer);
+    op->answer = NULL;
+    op->answer_bytes = 0;
+    op->created = false;
+    op->failed_part = 0;
+    op->seq = 0;
+    for (struct db_op *part = op->parts; part != NULL; part = part->next)
+        db_op_forget(part);
 }
 
 void db_op_copy(struct db_op *op, int i, enum db_value_type type, const void *p, size_t n)
@@ -55,6 +84,8 @@ size_t db_op_bytes(const struct db_op *op)
     for (int i = 0; i < DB_OP_VALUES; i++)
         if (op->taken != NULL && op->values[i].p == op->taken)
             n += op->values[i].n;
+    for (const struct db_op *part = op->parts; part != NULL; part = part->next)
+        n += db_op_bytes(part);
     return n;
 }
 
@@ -92,13 +123,20 @@ static uint64_t get_be64(const unsigned char *p)
     return v;
 }
 
-size_t db_op_encode(const struct db_op *op, unsigned char *out, size_t cap)
+static size_t wire_bytes(const struct db_op *op)
 {
     size_t need = 1;
     for (int i = 0; i < DB_OP_VALUES; i++)
         need += WIRE_VALUE_HEAD + op->values[i].n;
-    if (need > cap)
-        return need;
+    if (op->kind == DB_OP_BATCH)
+        need += WIRE_COUNT;
+    for (const struct db_op *part = op->parts; part != NULL; part = part->next)
+        need += wire_bytes(part);
+    return need;
+}
+
+static unsigned char *encode(const struct db_op *op, unsigned char *out)
+{
     *out++ = op->kind;
     for (int i = 0; i < DB_OP_VALUES; i++) {
         const struct db_value *v = &op->values[i];
@@ -109,33 +147,104 @@ size_t db_op_encode(const struct db_op *op, unsigned char *out, size_t cap)
             memcpy(out, v->p, v->n);
         out += v->n;
     }
+    if (op->kind == DB_OP_BATCH) {
+        put_be64(out, op->part_count);
+        out += WIRE_COUNT;
+    }
+    for (const struct db_op *part = op->parts; part != NULL; part = part->next)
+        out = encode(part, out);
+    return out;
+}
+
+size_t db_op_encode(const struct db_op *op, unsigned char *out, size_t cap)
+{
+    size_t need = wire_bytes(op);
+    if (need <= cap)
+        encode(op, out);
     return need;
+}
+
+/* What is left of the wire form. */
+struct wire {
+    const unsigned char *p;
+    size_t n;
+};
+
+/* Takes the value that comes next; false when it is malformed. */
+static bool take_value(struct wire *w, struct db_value *value)
+{
+    if (w->n < WIRE_VALUE_HEAD)
+        return false;
+    enum db_value_type type = w->p[0];
+    uint64_t v = get_be64(w->p + 1);
+    bool bytes = type == DB_VALUE_TEXT || type == DB_VALUE_BLOB;
+    w->p += WIRE_VALUE_HEAD;
+    w->n -= WIRE_VALUE_HEAD;
+    if (type > DB_VALUE_INT || (bytes && v > w->n) || (type == DB_VALUE_NONE && v != 0))
+        return false;
+    *value = (struct db_value){.type = (uint8_t)type};
+    if (type == DB_VALUE_INT)
+        value->i = (int64_t)v;
+    if (!bytes)
+        return true;
+    value->p = w->p;
+    value->n = (size_t)v;
+    w->p += value->n;
+    w->n -= value->n;
+    return true;
+}
+
+/* Takes one operation without its parts; NULL when it is malformed. */
+static struct db_op *take_one(struct wire *w)
+{
+    struct db_value values[DB_OP_VALUES];
+    size_t room = 0;
+    if (w->n < 1 || w->p[0] >= DB_OP_KINDS)
+        return NULL;
+    enum db_op_kind kind = w->p[0];
+    w->p++;
+    w->n--;
+    for (int i = 0; i < DB_OP_VALUES; i++) {
+        if (!take_value(w, &values[i]))
+            return NULL;
+        room += values[i].n;
+    }
+    struct db_op *op = db_op_new(kind, room);
+    for (int i = 0; op != NULL && i < DB_OP_VALUES; i++)
+        if (values[i].type == DB_VALUE_INT)
+            db_op_int(op, i, values[i].i);
+        else if (values[i].type != DB_VALUE_NONE)
+            db_op_copy(op, i, values[i].type, values[i].p, values[i].n);
+    return op;
+}
+
+static bool take_parts(struct wire *w, struct db_op *batch)
+{
+    if (w->n < WIRE_COUNT)
+        return false;
+    uint64_t count = get_be64(w->p);
+    w->p += WIRE_COUNT;
+    w->n -= WIRE_COUNT;
+    if (count > DB_OP_PARTS_MAX)
+        return false;
+    while (batch->part_count < count) {
+        struct db_op *part = take_one(w);
+        if (part == NULL || part->kind == DB_OP_BATCH) {
+            db_op_free(part);
+            return false;
+        }
+        db_op_add_part(batch, part);
+    }
+    return true;
 }
 
 struct db_op *db_op_decode(const unsigned char *p, size_t n)
 {
-    if (n < 1 || n > WIRE_BYTES_MAX || p[0] >= DB_OP_KINDS)
-        return NULL;
-    struct db_op *op = db_op_new((enum db_op_kind)p[0], n);
-    size_t at = 1;
-    for (int i = 0; op != NULL && i < DB_OP_VALUES; i++) {
-        if (n - at < WIRE_VALUE_HEAD)
-            break;
-        enum db_value_type type = p[at];
-        uint64_t v = get_be64(p + at + 1);
-        bool bytes = type == DB_VALUE_TEXT || type == DB_VALUE_BLOB;
-        at += WIRE_VALUE_HEAD;
-        if (type > DB_VALUE_INT || (bytes && v > n - at) || (type == DB_VALUE_NONE && v != 0))
-            break;
-        if (bytes) {
-            db_op_copy(op, i, type, p + at, (size_t)v);
-            at += (size_t)v;
-        } else if (type == DB_VALUE_INT) {
-            db_op_int(op, i, (int64_t)v);
-        }
-        if (i == DB_OP_VALUES - 1 && at == n)
-            return op;
-    }
+    struct wire w = {p, n};
+    struct db_op *op = n <= DB_OP_WIRE_MAX ? take_one(&w) : NULL;
+    bool ok = op != NULL && (op->kind != DB_OP_BATCH || take_parts(&w, op)) && w.n == 0;
+    if (ok)
+        return op;
     db_op_free(op);
     return NULL;
 }

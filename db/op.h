@@ -13,10 +13,16 @@ enum db_op_kind {
     DB_OP_DELETE,       /* key */
     DB_OP_TOKEN_NEW,    /* name, hash, read, write, expires (0: never) */
     DB_OP_TOKEN_REVOKE, /* name */
+    DB_OP_BATCH,        /* its parts, all or none */
     DB_OP_KINDS
 };
 
-enum { DB_OP_VALUES = 5 };
+enum {
+    DB_OP_VALUES = 5,
+    DB_OP_PARTS_MAX = 1000, /* of one batch */
+    /* Of the wire form: the largest document there can be, and room around it. */
+    DB_OP_WIRE_MAX = (256 << 20) + (1 << 20),
+};
 
 enum db_value_type { DB_VALUE_NONE, DB_VALUE_TEXT, DB_VALUE_BLOB, DB_VALUE_INT };
 
@@ -51,13 +57,19 @@ struct db_op {
     uint8_t validate_json; /* the value at index 2 must parse as JSON */
     struct db_value values[DB_OP_VALUES];
     struct db_precond precond;
+    struct db_op *parts; /* of a batch, in order, by next; freed with it */
+    struct db_op *last_part;
+    uint32_t part_count;
     size_t charged_bytes; /* of the writer's queue */
     /* filled by the writer */
-    enum db_result result;
+    enum db_result result; /* of a batch: DB_OK, or that of the part that failed */
     uint8_t created;
     uint8_t refused; /* its value was found wrong before the transaction */
-    uint64_t seq;
+    uint32_t failed_part; /* of a batch that a part made fail: its index */
+    uint64_t seq; /* of the row; of a batch: the last one given when it was done */
     int64_t pid; /* with DB_WAL_LIMIT: who pins the log, 0 if unknown */
+    unsigned char *answer; /* what it gives back, from malloc; freed with it */
+    size_t answer_bytes;
     void *taken; /* freed with the operation */
     size_t room, used;
     unsigned char bytes[];
@@ -68,6 +80,9 @@ struct db_op *db_op_new(enum db_op_kind kind, size_t room_bytes)
     __attribute__((warn_unused_result));
 void db_op_free(struct db_op *op);
 
+/* Gives a part to a batch, which frees it. At most DB_OP_PARTS_MAX, and no batch among them. */
+void db_op_add_part(struct db_op *batch, struct db_op *part);
+
 /* Sets value i to a copy of n bytes, which must fit the room given at birth. */
 void db_op_copy(struct db_op *op, int i, enum db_value_type type, const void *p, size_t n);
 
@@ -75,13 +90,17 @@ void db_op_copy(struct db_op *op, int i, enum db_value_type type, const void *p,
 void db_op_take(struct db_op *op, int i, enum db_value_type type, void *p, size_t n);
 void db_op_int(struct db_op *op, int i, int64_t v);
 
-/* Memory it holds, for the bounds of the queue. */
+/* Forgets what an attempt to apply it left, in its parts too. */
+void db_op_forget(struct db_op *op);
+
+/* Memory it holds, with its parts, for the bounds of the queue. */
 size_t db_op_bytes(const struct db_op *op);
 
 /* True when the row's state satisfies the precondition. */
 bool db_precond_holds(const struct db_precond *p, bool exists, uint64_t seq, int64_t modified);
 
-/* The wire form: returns the bytes needed, writes them when they fit cap. No preconditions. */
+/* The wire form: returns the bytes needed, writes them when they fit cap. A batch has its parts;
+ * there are no preconditions. */
 size_t db_op_encode(const struct db_op *op, unsigned char *out, size_t cap);
 
 /* NULL when the bytes are not a well-formed operation, or memory is short. */

@@ -9,6 +9,8 @@ struct db_write {
     struct db_conn *conn;
     uint64_t seq;  /* last sequence number given; an operation that changes a row takes the next */
     int64_t now_s; /* wall clock, Unix seconds, one for the burst */
+    bool careful;  /* numbers are read back, not foreseen: somebody's triggers take some, too */
+    int undone;    /* changes that were rolled back within the transaction */
 };
 
 /* Applies one operation. DB_OK, or a cause of its own (DB_NONE, DB_PRECONDITION, DB_INVALID,

@@ -232,7 +232,8 @@ static void run_burst(struct db_writer *w, struct db_op *list, uint64_t count)
     w->expected = count + w->queued;
     pthread_mutex_unlock(&w->lock);
     w->idle_work = true;
-    w->unpruned += count;
+    for (struct db_op *op = list; op != NULL; op = op->next)
+        w->unpruned += op->part_count > 0 ? op->part_count : 1;
     deliver(w, list);
     if (w->conn.waited) { /* somebody else writes too: let them have the lock */
         struct timespec pause = {0, YIELD_NS};

@@ -7,13 +7,16 @@
 #include "handlers/problem.h"
 #include "handlers/store.h"
 
-/* The answer: the result in one byte, the sequence number in eight, big-endian. */
+/* The answer: the result in one byte, the sequence number in eight, the index of the part that
+ * failed in four, big-endian. */
 static void applied(struct write *w, struct call *c)
 {
     unsigned char out[CONTROL_ANSWER_BYTES];
     out[0] = (unsigned char)w->op->result;
     for (int i = 0; i < 8; i++)
         out[1 + i] = (unsigned char)(w->op->seq >> (56 - 8 * i));
+    for (int i = 0; i < 4; i++)
+        out[9 + i] = (unsigned char)(w->op->failed_part >> (24 - 8 * i));
     resp_start(c->resp, 200);
     resp_header(c->resp, "Content-Type", STR_LIT("application/octet-stream"));
     resp_body(c->resp, out, sizeof out);
@@ -48,6 +51,9 @@ enum control_result control_send(const char *socket, struct db_op *op)
         op->seq = 0;
         for (int i = 0; i < 8; i++)
             op->seq = op->seq << 8 | answer.data[1 + i];
+        op->failed_part = 0;
+        for (int i = 0; i < 4; i++)
+            op->failed_part = op->failed_part << 8 | answer.data[9 + i];
     }
     buf_free(&answer);
     return done ? CONTROL_DONE : status == 0 ? CONTROL_NOBODY : CONTROL_FAILED;

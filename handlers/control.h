@@ -8,10 +8,10 @@
 /* POST /control/op: the body is an operation (db_op_encode), the answer is what came of it. */
 handler_fn control_op;
 
-enum { CONTROL_ANSWER_BYTES = 9 };
+enum { CONTROL_ANSWER_BYTES = 13 };
 
 enum control_result {
-    CONTROL_DONE,   /* op has its result and seq */
+    CONTROL_DONE,   /* op has its result, seq and failed_part */
     CONTROL_NOBODY, /* no server listens: the file may be written directly */
     CONTROL_FAILED, /* one does, but could not be asked or did not answer */
 };

@@ -101,7 +101,76 @@ START_TEST(memory_held_is_counted)
 }
 END_TEST
 
+static struct db_op *batch(struct db_op *a, struct db_op *b)
+{
+    struct db_op *op = db_op_new(DB_OP_BATCH, 0);
+    db_op_add_part(op, a);
+    db_op_add_part(op, b);
+    return op;
+}
+
+START_TEST(parts_stand_in_order_and_are_freed_with_the_batch)
+{
+    struct db_op *a = put("a", "t/x", "1", 1), *b = put("b", "t/x", "2", 1);
+    struct db_op *op = batch(a, b);
+    ck_assert_uint_eq(op->part_count, 2);
+    ck_assert_ptr_eq(op->parts, a);
+    ck_assert_ptr_eq(a->next, b);
+    ck_assert_ptr_null(b->next);
+    db_op_take(a, 3, DB_VALUE_BLOB, strdup("more"), 4);
+    b->answer = (unsigned char *)strdup("an answer");
+    db_op_free(op); /* the leak checker looks */
+}
+END_TEST
+
+START_TEST(memory_of_parts_is_counted)
+{
+    struct db_op *op = db_op_new(DB_OP_BATCH, 0), *part = db_op_new(DB_OP_PUT, 1000);
+    db_op_add_part(op, part);
+    ck_assert_uint_eq(db_op_bytes(op), 2 * sizeof *op + 1000);
+    db_op_take(part, 2, DB_VALUE_BLOB, calloc(1, 5000), 5000);
+    ck_assert_uint_eq(db_op_bytes(op), 2 * sizeof *op + 6000);
+    db_op_free(op);
+}
+END_TEST
+
+START_TEST(what_an_attempt_left_is_forgotten)
+{
+    struct db_op *op = batch(put("a", "t/x", "1", 1), put("b", "t/x", "2", 1));
+    op->seq = 9;
+    op->failed_part = 1;
+    op->parts->created = 1;
+    op->parts->seq = 8;
+    op->parts->answer = (unsigned char *)strdup("an answer");
+    op->parts->answer_bytes = 9;
+    db_op_forget(op);
+    ck_assert_uint_eq(op->seq + op->failed_part + op->parts->seq + op->parts->created, 0);
+    ck_assert_ptr_null(op->parts->answer);
+    ck_assert_uint_eq(op->parts->answer_bytes, 0);
+    ck_assert_mem_eq(op->parts->values[0].p, "a", 1);
+    db_op_free(op);
+}
+END_TEST
+
 /* What only we can cause is an assertion. */
+START_TEST(a_batch_in_a_batch_is_our_fault)
+{
+    struct db_op *op = db_op_new(DB_OP_BATCH, 0);
+    ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
+    db_op_add_part(op, db_op_new(DB_OP_BATCH, 0));
+}
+END_TEST
+
+START_TEST(a_part_too_many_is_our_fault)
+{
+    struct db_op *op = db_op_new(DB_OP_BATCH, 0);
+    for (int i = 0; i < DB_OP_PARTS_MAX; i++)
+        db_op_add_part(op, db_op_new(DB_OP_DELETE, 0));
+    ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
+    db_op_add_part(op, db_op_new(DB_OP_DELETE, 0));
+}
+END_TEST
+
 START_TEST(more_than_the_room_is_our_fault)
 {
     struct db_op *op = db_op_new(DB_OP_PUT, 5);
@@ -237,13 +306,100 @@ END_TEST
 
 START_TEST(an_operation_has_a_cap)
 {
-    size_t n = 3 << 20;
+    size_t head = 1 + 5 * 9, body = DB_OP_WIRE_MAX - head + 1;
+    unsigned char *wire = calloc(1, DB_OP_WIRE_MAX + 1);
+    wire[0] = DB_OP_PUT;
+    wire[1 + 2 * 9] = DB_VALUE_BLOB;
+    for (int i = 0; i < 8; i++)
+        wire[2 + 2 * 9 + i] = (unsigned char)(body >> (56 - 8 * i));
+    ck_assert_ptr_null(db_op_decode(wire, DB_OP_WIRE_MAX + 1));
+    wire[9 + 2 * 9]--;
+    struct db_op *op = db_op_decode(wire, DB_OP_WIRE_MAX);
+    ck_assert_ptr_nonnull(op);
+    ck_assert_uint_eq(op->values[2].n, body - 1);
+    db_op_free(op);
+    free(wire);
+}
+END_TEST
+
+START_TEST(a_batch_has_its_parts_on_the_wire)
+{
+    unsigned char wire[4096];
+    struct db_op *op = batch(put("a", "t/x", "\0\1", 2), token());
+    db_op_int(op, 1, 77);
+    size_t n = db_op_encode(op, wire, sizeof wire);
+    struct db_op *back = db_op_decode(wire, n);
+    ck_assert_ptr_nonnull(back);
+    same(op, back);
+    ck_assert_uint_eq(back->part_count, 2);
+    same(op->parts, back->parts);
+    same(op->parts->next, back->parts->next);
+    ck_assert_ptr_null(back->parts->next->next);
+    for (size_t cut = 0; cut < n; cut++)
+        ck_assert_ptr_null(db_op_decode(wire, cut));
+    ck_assert_ptr_null(db_op_decode(wire, n + 1));
+    db_op_free(op);
+    db_op_free(back);
+}
+END_TEST
+
+START_TEST(a_batch_of_nothing_is_one)
+{
+    unsigned char wire[100];
+    struct db_op *op = db_op_new(DB_OP_BATCH, 0);
+    struct db_op *back = db_op_decode(wire, db_op_encode(op, wire, sizeof wire));
+    ck_assert_ptr_nonnull(back);
+    ck_assert_uint_eq(back->part_count, 0);
+    db_op_free(op);
+    db_op_free(back);
+}
+END_TEST
+
+/* The number of parts stands behind the values of the batch. */
+enum { COUNT_AT = 1 + 5 * 9 };
+
+START_TEST(a_wrong_number_of_parts_is_refused)
+{
+    unsigned char wire[1024];
+    struct db_op *op = batch(put("a", "t/x", "1", 1), put("b", "t/x", "2", 1));
+    size_t n = db_op_encode(op, wire, sizeof wire);
+    static const unsigned char counts[] = {0, 1, 3, 200, 255};
+    ck_assert_uint_eq(wire[COUNT_AT + 7], 2);
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        wire[COUNT_AT + 7] = counts[i];
+        ck_assert_ptr_null(db_op_decode(wire, n));
+    }
+    wire[COUNT_AT + 7] = 2;
+    wire[COUNT_AT] = 1;
+    ck_assert_ptr_null(db_op_decode(wire, n));
+    db_op_free(op);
+}
+END_TEST
+
+START_TEST(a_batch_in_a_batch_is_refused)
+{
+    unsigned char wire[1024];
+    struct db_op *op = batch(put("a", "t/x", "1", 1), put("b", "t/x", "2", 1));
+    size_t n = db_op_encode(op, wire, sizeof wire);
+    ck_assert_uint_eq(wire[COUNT_AT + 8], DB_OP_PUT);
+    wire[COUNT_AT + 8] = DB_OP_BATCH;
+    ck_assert_ptr_null(db_op_decode(wire, n));
+    db_op_free(op);
+}
+END_TEST
+
+START_TEST(a_batch_of_too_many_parts_is_refused)
+{
+    size_t one = COUNT_AT, n = COUNT_AT + 8 + (DB_OP_PARTS_MAX + 1) * one;
     unsigned char *wire = calloc(1, n);
-    struct db_op *op = db_op_new(DB_OP_PUT, 0);
-    db_op_take(op, 2, DB_VALUE_BLOB, calloc(1, 2 << 20), 2 << 20);
-    size_t used = db_op_encode(op, wire, n);
-    ck_assert_uint_le(used, n);
-    ck_assert_ptr_null(db_op_decode(wire, used));
+    wire[0] = DB_OP_BATCH;
+    wire[COUNT_AT + 6] = (DB_OP_PARTS_MAX + 1) >> 8;
+    wire[COUNT_AT + 7] = (DB_OP_PARTS_MAX + 1) & 255;
+    ck_assert_ptr_null(db_op_decode(wire, n));
+    wire[COUNT_AT + 7]--;
+    struct db_op *op = db_op_decode(wire, n - one);
+    ck_assert_ptr_nonnull(op);
+    ck_assert_uint_eq(op->part_count, DB_OP_PARTS_MAX);
     db_op_free(op);
     free(wire);
 }
@@ -277,6 +433,11 @@ int main(void)
     tcase_add_test(t, empty_values_have_an_address);
     tcase_add_test(t, taken_memory_is_freed_with_it);
     tcase_add_test(t, memory_held_is_counted);
+    tcase_add_test(t, parts_stand_in_order_and_are_freed_with_the_batch);
+    tcase_add_test(t, memory_of_parts_is_counted);
+    tcase_add_test(t, what_an_attempt_left_is_forgotten);
+    tcase_add_test_raise_signal(t, a_batch_in_a_batch_is_our_fault, SIGABRT);
+    tcase_add_test_raise_signal(t, a_part_too_many_is_our_fault, SIGABRT);
     tcase_add_test_raise_signal(t, more_than_the_room_is_our_fault, SIGABRT);
     t = run_case(s, "wire");
     tcase_add_test(t, what_is_encoded_is_decoded);
@@ -287,6 +448,11 @@ int main(void)
     tcase_add_loop_test(t, a_damaged_operation_is_refused, 0, COUNT(damages));
     tcase_add_test(t, nothing_is_no_operation);
     tcase_add_test(t, an_operation_has_a_cap);
+    tcase_add_test(t, a_batch_has_its_parts_on_the_wire);
+    tcase_add_test(t, a_batch_of_nothing_is_one);
+    tcase_add_test(t, a_wrong_number_of_parts_is_refused);
+    tcase_add_test(t, a_batch_in_a_batch_is_refused);
+    tcase_add_test(t, a_batch_of_too_many_parts_is_refused);
     tcase_add_test(t, a_decoded_operation_is_unconditional);
     return run_suite(s);
 }
