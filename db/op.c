@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* Wire form: kind, then for each value its type, an 8-byte length or integer (big-endian), and the
- * bytes of text or blob. Behind a batch stand the number of its parts, in 8 bytes, and the parts. */
+ * bytes of text or blob. Behind a batch stand the number of its parts, in 8 bytes, and the parts.
+ */
 enum { WIRE_VALUE_HEAD = 9, WIRE_COUNT = 8 };
 
 struct db_op *db_op_new(enum db_op_kind kind, size_t room_bytes)

@@ -232,7 +232,8 @@ START_TEST(numbers_are_those_that_are_stored)
     add("CREATE TRIGGER t AFTER INSERT ON doc WHEN new.key NOT LIKE 'log/%'"
         " BEGIN INSERT INTO doc (key, body) VALUES ('log/' || new.key, 'new'); END");
     struct db_op *list = tdb_list(batch_of(tdb_list(tdb_put("a", "1"), tdb_put("b", "2"), NULL)),
-                                  batch_of(tdb_list(tdb_put("c", "3"), put_absent("log/c", "lost"), NULL)), tdb_put("d", "4"), NULL);
+                                  batch_of(tdb_list(tdb_put("c", "3"), put_absent("log/c", "lost"), NULL)),
+                                  tdb_put("d", "4"), NULL);
     ck_assert_int_eq(tdb_burst(&conn, list), DB_OK);
     ck_assert_int_eq(list->result, DB_OK);
     ck_assert_int_eq(list->next->result, DB_PRECONDITION);
