@@ -1,0 +1,149 @@
+/* Lists of documents: what is below a prefix, page by page, in the order of the keys' bytes.
+ *
+ * A page is read by seeking to where it begins: it costs the same at any depth. It is one state of
+ * the store. */
+#include <stdio.h>
+#include <string.h>
+
+#include "db/doc.h"
+#include "fcgi/path.h"
+#include "handlers/docs.h"
+#include "handlers/json.h"
+#include "handlers/problem.h"
+#include "handlers/store.h"
+
+enum { LIST_DEFAULT = 100, LIST_MAX = 1000 };
+
+/* A list being written: one row more than the limit is read, to know whether there is a next
+ * page. */
+struct listing {
+    struct json json;
+    unsigned limit;
+    unsigned rows;
+    size_t last_len;
+    char last[DB_KEY_MAX];
+    bool more;
+};
+
+static bool list_row(void *arg, const struct db_doc_row *row)
+{
+    struct listing *l = arg;
+    char date[RFC3339_LEN];
+    if (l->rows == l->limit) {
+        l->more = true;
+        return false;
+    }
+    json_raw(&l->json, l->rows++ > 0 ? ",\n{\"key\":" : "\n{\"key\":");
+    json_string(&l->json, (struct str){row->key, row->key_len});
+    json_raw(&l->json, ",\"etag\":");
+    json_etag(&l->json, row->doc.seq);
+    json_raw(&l->json, ",\"type\":");
+    json_string(&l->json, (struct str){row->doc.type, row->doc.type_len});
+    json_raw(&l->json, ",\"size\":");
+    json_u64(&l->json, row->doc.size);
+    json_raw(&l->json, ",\"modified\":");
+    put_rfc3339(date, row->doc.modified);
+    json_string(&l->json, (struct str){date, sizeof date});
+    json_raw(&l->json, "}");
+    l->last_len = row->key_len < sizeof l->last ? row->key_len : sizeof l->last;
+    memcpy(l->last, row->key, l->last_len);
+    return !l->json.failed;
+}
+
+static void bad_parameter(struct call *c, const char *name, const char *rule)
+{
+    char detail[128];
+    snprintf(detail, sizeof detail, "The query parameter %s %s.", name, rule);
+    problem(c, 400, detail);
+}
+
+static bool take_limit(struct call *c, unsigned *limit)
+{
+    struct buf *value = &session_of(c)->value;
+    enum query_result found = query_find(c->req->query, "limit", value);
+    unsigned n = 0;
+    *limit = LIST_DEFAULT;
+    if (found == QUERY_NONE)
+        return true;
+    bool ok = found == QUERY_OK && value->len > 0 && value->len <= 4;
+    for (size_t i = 0; ok && i < value->len; i++) {
+        ok = value->data[i] >= '0' && value->data[i] <= '9';
+        n = n * 10 + (unsigned)(value->data[i] - '0');
+    }
+    *limit = n;
+    if (ok && n <= LIST_MAX)
+        return true;
+    bad_parameter(c, "limit", "is one whole number from 0 to 1000");
+    return false;
+}
+
+static void put_next(struct call *c, const struct listing *l)
+{
+    struct buf *link = &session_of(c)->link;
+    char tail[48];
+    int n = snprintf(tail, sizeof tail, "&limit=%u>; rel=\"next\"", l->limit);
+    link->len = 0;
+    if (buf_add(link, "<", 1, RESP_HEAD_MAX) && path_encode(link, c->req->mount) &&
+        path_encode(link, c->req->path) && buf_add(link, "?after=", 7, RESP_HEAD_MAX) &&
+        path_encode(link, (struct str){l->last, l->last_len}) &&
+        buf_add(link, tail, (size_t)n, RESP_HEAD_MAX))
+        resp_header(c->resp, "Link", (struct str){(char *)link->data, link->len});
+    else
+        c->resp->failed = true;
+}
+
+static enum verdict list(struct call *c, struct listing *l, const struct db_doc_range *range)
+{
+    struct db_reader *reader = session_reader(c);
+    struct buf *text = &session_of(c)->text;
+    l->json = json_start(text);
+    json_raw(&l->json, "{\"items\":[");
+    enum db_result result = reader ? db_doc_list(reader, range, list_row, l) : DB_BROKEN;
+    if (result != DB_OK) {
+        problem_result(c, result, 0);
+        return REPLY;
+    }
+    bool more = l->more && l->limit > 0;
+    json_raw(&l->json, "],\n\"next\":");
+    if (more)
+        json_string(&l->json, (struct str){l->last, l->last_len});
+    else
+        json_raw(&l->json, "null");
+    json_raw(&l->json, "}\n");
+    if (l->json.failed)
+        return FAIL;
+    resp_start(c->resp, 200);
+    resp_header(c->resp, "Content-Type", STR_LIT("application/json"));
+    resp_header(c->resp, "Cache-Control", STR_LIT("no-cache"));
+    if (more)
+        put_next(c, l);
+    resp_body(c->resp, text->data, text->len);
+    return REPLY;
+}
+
+enum verdict docs_collection(struct call *c)
+{
+    struct buf *value = &session_of(c)->value;
+    struct str prefix = docs_key(c->req);
+    struct listing l = {0};
+    if (prefix.n > DB_KEY_MAX) {
+        problem(c, 400, "A key has at most 512 bytes.");
+        return REPLY;
+    }
+    if (!take_limit(c, &l.limit))
+        return REPLY;
+    value->len = 0;
+    enum query_result found = query_find(c->req->query, "after", value);
+    if (found == QUERY_BAD || found == QUERY_TWICE || value->len > DB_KEY_MAX) {
+        bad_parameter(c, "after", "is one key of at most 512 bytes");
+        return REPLY;
+    }
+    struct db_doc_range range = {
+        .prefix = prefix.p,
+        .prefix_len = prefix.n,
+        .after = found == QUERY_OK ? (const char *)value->data : "",
+        .after_len = found == QUERY_OK ? value->len : 0,
+        .limit = l.limit + 1,
+    };
+    return list(c, &l, &range);
+}
