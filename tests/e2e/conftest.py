@@ -1,6 +1,7 @@
 """Fixtures: a shared site (nginx + hanji), servers of one's own, and after every test the question: does it still live?
 """
 import itertools
+import pathlib
 import shutil
 import signal
 
@@ -8,6 +9,7 @@ import pytest
 
 import harness
 import shim
+from contract import CONTRACT
 
 NUMBERS = itertools.count(1)
 
@@ -91,6 +93,34 @@ def make_site(base, certificate):
 def slow(base):
     """The library that makes syncs slow, or fail, or the disk full; see shim.py."""
     return shim.Shim(base)
+
+
+@pytest.fixture(autouse=True)
+def as_documented():
+    """Every answer that the test's clients got was as docs/openapi.yaml says."""
+    yield
+    faults, CONTRACT.faults = CONTRACT.faults, []
+    assert not faults, "not as in docs/openapi.yaml:\n" + "\n".join(faults[:20])
+
+
+def is_whole(session):
+    """Every test ran, none was left out or cut short."""
+    option = session.config.option
+    here = pathlib.Path(__file__).resolve().parent
+    return (not option.keyword and not option.markexpr and not option.collectonly and not session.shouldfail
+            and not session.shouldstop and [pathlib.Path(word).resolve() for word in session.config.args] == [here])
+
+
+def pytest_sessionfinish(session, exitstatus):
+    if exitstatus in (0, 1) and is_whole(session):
+        session.config.contract = CONTRACT.verdict()
+        if session.config.contract:
+            session.exitstatus = 1
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for line in getattr(config, "contract", []):
+        terminalreporter.write_line("FAILED contract: " + line, red=True)
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,8 @@ import socket
 import struct
 import time
 
+from contract import CONTRACT, inside
+
 BEGIN, ABORT, END, PARAMS, STDIN, STDOUT, STDERR, DATA = 1, 2, 3, 4, 5, 6, 7, 8
 GET_VALUES, GET_VALUES_RESULT, UNKNOWN_TYPE = 9, 10, 11
 RESPONDER, AUTHORIZER, FILTER = 1, 2, 3
@@ -71,6 +73,68 @@ def request(method="GET", path="/health", token=None, query="", body=None, extra
             + stream(STDIN, body or b"", rid))
 
 
+def unpack(data):
+    """The name-value pairs in a stream's content."""
+    out, at = [], 0
+    while at < len(data):
+        sizes = []
+        for _ in range(2):
+            wide = data[at] & 0x80
+            sizes.append(struct.unpack_from("!I", data, at)[0] & 0x7FFFFFFF if wide else data[at])
+            at += 4 if wide else 1
+        name, value = data[at:at + sizes[0]], data[at + sizes[0]:at + sum(sizes)]
+        if len(name) + len(value) != sum(sizes):
+            raise ValueError("cut")
+        out.append((name, value))
+        at += sum(sizes)
+    return out
+
+
+class Sent:
+    """What went over a connection, to know which request an answer is for; gives up at the first oddity."""
+
+    def __init__(self):
+        self.bytes = bytearray()
+        self.sane = True
+
+    def add(self, data):
+        if self.sane:
+            self.bytes += data
+
+    def next(self):
+        """The parameters of the oldest request that was sent whole, which is forgotten; None if that is not clear."""
+        at, params, end = 0, bytearray(), 0
+        while self.sane and at + 8 <= len(self.bytes):
+            version, kind, rid, n, padding = struct.unpack_from("!BBHHB", self.bytes, at)
+            # an ABORT may be for a request that stands before it, which then has no answer
+            self.sane = version == 1 and rid != 0 and kind in (BEGIN, PARAMS, STDIN)
+            if kind == PARAMS and not end:
+                params += self.bytes[at + 8:at + 8 + n]
+            at += 8 + n + padding
+            if kind == STDIN and n == 0 and not end:
+                end = at
+        self.sane = self.sane and end > 0
+        if not self.sane:
+            return None
+        del self.bytes[:end]
+        try:
+            return unpack(bytes(params))
+        except (ValueError, IndexError, struct.error):
+            self.sane = False
+            return None
+
+
+def judge(items, answer):
+    """Holds an answer against the contract; where a parameter is missing or repeated, only its being there."""
+    found = dict(reversed(items or []))
+    method, path = found.get(b"REQUEST_METHOD"), found.get(b"DOCUMENT_URI")
+    mount = found.get(b"SCRIPT_NAME", b"").decode("latin-1").rstrip("/")
+    if not method or not path or not inside(path, mount) or path.startswith(b"/control/"):
+        return
+    CONTRACT.judge(method.decode("latin-1"), path[len(mount.encode("latin-1")):] or b"/", answer.status, answer.headers,
+                   answer.body)
+
+
 def request_of(items, body=b"", rid=1, flags=KEEP_CONN):
     """A whole request of just these parameters."""
     return begin(rid, RESPONDER, flags) + stream(PARAMS, pairs(items), rid) + stream(STDIN, body, rid)
@@ -116,6 +180,7 @@ class Client:
         self.timeout = timeout
         self.sock.settimeout(timeout)
         self.buffer = b""
+        self.sent = Sent()
         self.connect(str(path))
 
     def connect(self, path):
@@ -144,6 +209,7 @@ class Client:
 
     def send(self, data):
         """Sends all; Closed when the server hung up meanwhile (what it said before can still be read)."""
+        self.sent.add(data)
         try:
             self.sock.sendall(data)
         except (BrokenPipeError, ConnectionResetError) as error:
@@ -198,7 +264,9 @@ class Client:
                 stderr.append(got.content)
             elif got.kind == END:
                 assert len(got.content) == 8, got
-                return Answer(b"".join(stdout), b"".join(stderr), got.content)
+                answer = Answer(b"".join(stdout), b"".join(stderr), got.content)
+                judge(self.sent.next(), answer)
+                return answer
             else:
                 raise AssertionError("unexpected %r" % got)
 

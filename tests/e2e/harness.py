@@ -19,6 +19,7 @@ import time
 
 import fastcgi
 import http1
+from contract import CONTRACT
 
 HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
@@ -286,7 +287,7 @@ class Nginx:
         self.base.mkdir(mode=0o755, parents=True, exist_ok=True)
         self.backend, self.certificate, self.mount = backend, certificate, mount
         self.port, self.tls_port, self.h2_port = free_port(), free_port(), free_port()
-        self.errors, self.access = self.base / "error.log", self.base / "access.log"
+        self.errors, self.access, self.seen = (self.base / name for name in ("error.log", "access.log", "seen.log"))
         self.process = None
         self.conf = self.base / "nginx.conf"
         self.write_conf()
@@ -335,6 +336,8 @@ class Nginx:
             process.kill()
             process.wait()
         wait_for("nginx's workers to leave", lambda: not [pid for pid in left if alive(pid)])
+        CONTRACT.take_log(self.seen, self.mount)
+        self.seen.unlink()
 
 
 def repository_conf(backend_socket, mount):
@@ -347,6 +350,7 @@ def repository_conf(backend_socket, mount):
         assert count, "nothing like %s in hanji-%s.conf" % (pattern, name)
     change("upstream", r"unix:/[^\s;]+", "unix:%s" % backend_socket)
     change("locations", r"include snippets/hanji-params\.conf", "include params.conf")
+    change("locations", r"^ *access_log off;\n", "")       # every request is counted
     if mount:
         change("locations", r"^location (= )?/", r"location \1%s/" % mount)
         change("params", r"^fastcgi_param SCRIPT_NAME .*$", "fastcgi_param SCRIPT_NAME %s;" % mount)
@@ -384,8 +388,8 @@ class Site:
     def link(self, tls=False):
         """A new keep-alive connection."""
         if tls:
-            return http1.Link("127.0.0.1", self.nginx.tls_port, self.nginx.certificate[0])
-        return http1.Link("127.0.0.1", self.nginx.port)
+            return http1.Link("127.0.0.1", self.nginx.tls_port, self.nginx.certificate[0], mount=self.mount)
+        return http1.Link("127.0.0.1", self.nginx.port, mount=self.mount)
 
     def http(self, method, path, body=None, headers=None, token=True, tls=False):
         """One request over HTTP/1.1 on a kept connection; `token`: True the full one, None none, or a string."""

@@ -4,6 +4,8 @@ import json
 import socket
 import ssl
 
+from contract import CONTRACT, OF_NGINX, inside, normal
+
 
 class Answer:
     def __init__(self, status, headers, body):
@@ -35,7 +37,8 @@ def parse_json(data):
 class Link:
     """A keep-alive connection that is opened again when the other side closed it between requests."""
 
-    def __init__(self, host, port, authority=None, timeout=30):
+    def __init__(self, host, port, authority=None, timeout=30, mount=""):
+        self.mount = mount
         if authority:
             context = ssl.create_default_context(cafile=str(authority))
             self.conn = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
@@ -66,13 +69,23 @@ class Link:
                 self.conn.putheader("Content-Length", str(len(body)))
             self.conn.endheaders(body, encode_chunked=chunked)
             got = self.conn.getresponse()
-            return Answer(got.status, got.getheaders(), got.read())
+            answer = Answer(got.status, got.getheaders(), got.read())
         except BaseException:
             self.conn.close()
             raise
+        judge(method, path, answer, self.mount)
+        return answer
 
     def close(self):
         self.conn.close()
+
+
+def judge(method, target, answer, mount=""):
+    """Holds an answer of hanji against the contract.  Errors that nginx makes by itself have no X-Upstream-Status."""
+    path = normal(target)
+    by_hanji = answer.header("X-Upstream-Status") or answer.status < 400
+    if by_hanji and answer.status not in OF_NGINX and inside(path, mount):
+        CONTRACT.judge(method, path[len(mount.encode()):] or b"/", answer.status, answer.headers, answer.body)
 
 
 def parse(data):

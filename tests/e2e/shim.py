@@ -1,4 +1,4 @@
-"""Control of shim.c: syncs that are slow or fail, and a full disk, switched while the server runs."""
+"""Control of shim.c: syncs that are slow or fail, and a full or unreadable disk, switched while the server runs."""
 import mmap
 import os
 import pathlib
@@ -10,9 +10,9 @@ class Shim:
     def __init__(self, base):
         self.library = base / "shim.so"
         self.control = base / "shim.control"
-        self.control.write_bytes(bytes(12))
+        self.control.write_bytes(bytes(16))
         with open(self.control, "r+b") as file:
-            self.map = mmap.mmap(file.fileno(), 12)
+            self.map = mmap.mmap(file.fileno(), 16)
         source = pathlib.Path(__file__).with_name("shim.c")
         subprocess.run([os.environ.get("CC") or "cc", "-O1", "-shared", "-fPIC", "-o", str(self.library), str(source),
                         "-ldl"],
@@ -24,8 +24,8 @@ class Shim:
         return {"LD_PRELOAD": self.library, "SHIM_CONTROL": self.control,
                 "ASAN_OPTIONS": asan + (":" if asan else "") + "verify_asan_link_order=0"}
 
-    def set(self, sync_ms=0, failing_syncs=0, full=False):
-        self.map[:] = struct.pack("=III", int(sync_ms * 1000), failing_syncs, bool(full))
+    def set(self, sync_ms=0, failing_syncs=0, full=False, unreadable=False):
+        self.map[:] = struct.pack("=IIII", int(sync_ms * 1000), failing_syncs, bool(full), bool(unreadable))
 
     def failing_syncs(self):
-        return struct.unpack("=III", self.map[:])[1]
+        return struct.unpack("=IIII", self.map[:])[1]

@@ -1,0 +1,156 @@
+"""Each operation of docs/openapi.yaml gives the answers that every operation has.
+
+A route that is added there is tested here by itself: malformed, without a credential, with one that does not reach,
+too large, no memory, no database, and, where the document says so, a full disk.  The request that the document gives as
+the example of an operation must succeed.  What is particular to a route is tested beside its subject.
+"""
+import json
+import re
+
+import pytest
+
+import fastcgi
+import harness
+from contract import CONTRACT
+
+OPERATIONS = sorted(CONTRACT.operations)
+NAMES = ["%s %s" % (method, template) for template, method in OPERATIONS]
+LIMIT = 64 * 1024
+
+
+def security(template, method):
+    return CONTRACT.document["paths"][template][method.lower()].get("security", CONTRACT.document["security"])
+
+
+def having(status):
+    return [operation for operation in OPERATIONS if status in CONTRACT.operations[operation]]
+
+
+def address(template, box="/docs/openapi/"):
+    return re.sub(r"\{(\w+)\}", lambda found: box[6:-1] + ("/k" if found.group(1) == "key" else ""), template)
+
+
+def example(template, method):
+    """(type, body) of the operation's example, or (None, None)."""
+    body = CONTRACT.document["paths"][template][method.lower()].get("requestBody")
+    for kind, media in CONTRACT.resolve(body)["content"].items() if body else ():
+        examples = media.get("examples") or {"": {"value": media["example"]}}
+        value = CONTRACT.resolve(next(iter(examples.values())))["value"]
+        text = value if isinstance(value, str) and not kind.endswith("json") else json.dumps(value)
+        return ("application/json" if kind == "*/*" else kind), text.encode()
+    return None, None
+
+
+def ask(hanji, operation, token=None, **more):
+    """The operation's example."""
+    template, method = operation
+    kind, body = example(template, method)
+    more.setdefault("body", body)
+    return fastcgi.ask(hanji.socket, method, address(template), token or hanji.token,
+                       extra={"CONTENT_TYPE": kind or "", **more.pop("extra", {})}, **more)
+
+
+@pytest.fixture(scope="module")
+def small(base, slow):
+    """A server that takes little, over a disk that can fail."""
+    hanji = harness.Hanji(base / "openapi", max_body=LIMIT, body_memory=LIMIT)
+    hanji.env = slow.env()
+    hanji.start()
+    hanji.token = hanji.new_token("full", read=["/"], write=["/"])
+    yield hanji
+    hanji.stop()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=NAMES)
+def test_a_credential_given_twice_is_malformed(small, operation):
+    template, method = operation
+    parts = fastcgi.variables(method, address(template), small.token) + [("HTTP_AUTHORIZATION", "Bearer x")]
+    with small.client() as client:
+        client.send(fastcgi.request_of(parts))
+        assert client.answer().status == 400
+
+
+@pytest.mark.parametrize("operation", having(401), ids=str)
+def test_no_credential(small, operation):
+    answer = ask(small, operation, extra={"HTTP_AUTHORIZATION": None})
+    assert answer.status == 401 and "error" not in answer.header("WWW-Authenticate")
+
+
+@pytest.mark.parametrize("operation", having(401), ids=str)
+def test_a_credential_that_is_not_known(small, operation):
+    answer = ask(small, operation, "hanji_" + 43 * "A")
+    assert answer.status == 401 and "error" in answer.header("WWW-Authenticate")
+
+
+@pytest.mark.parametrize("operation", [one for one in OPERATIONS if 401 not in CONTRACT.operations[one]], ids=str)
+def test_none_is_needed_where_none_is_listed(small, operation):
+    assert {} in security(*operation) or not security(*operation)
+    assert ask(small, operation, extra={"HTTP_AUTHORIZATION": None}).status < 400
+
+
+@pytest.fixture(scope="module")
+def elsewhere(small):
+    return small.new_token("elsewhere", read=["/docs/elsewhere/"], write=["/docs/elsewhere/"])
+
+
+@pytest.mark.parametrize("operation", having(403), ids=str)
+def test_a_credential_that_does_not_reach(small, elsewhere, operation):
+    assert ask(small, operation, elsewhere).status == 403
+
+
+@pytest.mark.parametrize("operation", having(413), ids=str)
+def test_a_body_beyond_the_limit(small, operation):
+    """Also where none is expected."""
+    assert ask(small, operation, body=bytes(LIMIT + 1)).status == 413
+
+
+@pytest.mark.parametrize("operation", having(503), ids=str)
+def test_no_memory_for_the_body(small, operation):
+    """Somebody else's half body has it all."""
+    with small.client() as hog:
+        hog.send(fastcgi.request("PUT", "/docs/hog", small.token, body=bytes(LIMIT))[:-16])
+        harness.wait_for("503", lambda: ask(small, operation, body=bytes(LIMIT)).status == 503)
+
+
+@pytest.mark.parametrize("method,path", [("GET", "/nothing"), ("POST", "/health")])
+def test_bodies_for_what_there_is_not(small, method, path):
+    """Too large, and no memory for it."""
+    assert fastcgi.ask(small.socket, method, path, body=bytes(LIMIT + 1)).status == 413
+    with small.client() as hog:
+        hog.send(fastcgi.request("PUT", "/docs/hog", small.token, body=bytes(LIMIT))[:-16])
+        harness.wait_for("503", lambda: fastcgi.ask(small.socket, method, path, body=bytes(LIMIT)).status == 503)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=NAMES)
+def test_the_database_cannot_be_read(small, slow, operation):
+    """500, but health, which says 503; afterwards it can be."""
+    assert small.ask("PUT", "/docs/openapi/other", body=b"what was read before is stale").status in (201, 204)
+    slow.set(unreadable=True)
+    try:
+        status = ask(small, operation).status
+    finally:
+        slow.set()
+    assert status == (500 if 500 in CONTRACT.operations[operation] else 503)
+    assert small.ask("GET", "/docs/openapi/other").status == 200
+
+
+@pytest.mark.parametrize("operation", having(507), ids=str)
+def test_the_disk_is_full(small, slow, operation):
+    """Then nothing is changed; once there is room again, writing goes on."""
+    small.ask("PUT", "/docs/openapi/k", body=b"x")
+    slow.set(full=True)
+    try:
+        assert ask(small, operation).status == 507
+        assert small.ask("GET", "/docs/openapi/k").body == b"x"
+    finally:
+        slow.set()
+    assert ask(small, operation).status < 300
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=NAMES)
+def test_the_example_of_the_document(site, box, operation):
+    template, method = operation
+    site.put(box + "k", b'{"a":1}', {"Content-Type": "application/json"})
+    kind, body = example(template, method)
+    answer = site.http(method, address(template, box), body, {"Content-Type": kind} if kind else {})
+    assert 200 <= answer.status < 300 and answer.status in CONTRACT.operations[operation]
