@@ -26,7 +26,7 @@ OF_NGINX = (499, 502, 504)
 EVERY_SO_MANY = 50      # bodies of one kind that are judged after the first ones
 
 
-class Unique(yaml.SafeLoader):
+class Unique(yaml.CSafeLoader):
     """A name that stands twice in a mapping is an error, not the last one."""
 
     def construct_mapping(self, node, deep=False):

@@ -1,4 +1,4 @@
-"""See openapi.sh.  The form is checked by hand, because Debian has no validator of OpenAPI 3.1; schemas by jsonschema."""
+"""openapi.py [FILE]: see openapi.sh.  The form is checked by hand, because Debian has no validator of OpenAPI 3.1; schemas by jsonschema."""
 import pathlib
 import re
 import sys
@@ -10,9 +10,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 try:
     import contract  # beside the tests, which use it too
+    READER = contract.Contract(pathlib.Path(sys.argv[1])) if sys.argv[1:] else contract.CONTRACT
 except yaml.YAMLError as fault:
     sys.exit("docs/openapi.yaml: %s" % fault)
-except (KeyError, TypeError, AttributeError) as fault:
+except (KeyError, TypeError, AttributeError, ValueError) as fault:
     sys.exit("docs/openapi.yaml: leads nowhere or has another shape: %r" % fault)
 
 ROOT = HERE.parents[1]
@@ -124,7 +125,7 @@ class Form:
             say(where, "the pattern %s: %s" % (text, error))
 
     def fits(self, where, schema, value):
-        checker = contract.CONTRACT.validator(schema)
+        checker = READER.validator(schema)
         for error in checker.iter_errors(value):
             say(where, "the example does not fit: %s" % error.message)
 
@@ -278,7 +279,7 @@ def routes():
 
 
 def main():
-    document = contract.CONTRACT.document
+    document = READER.document
     form = Form(document)
     form.head()
     for template, item in document.get("paths", {}).items():
@@ -287,7 +288,7 @@ def main():
     form.components()
     if document["info"]["version"] != version():
         say("info.version", "is not that of the Makefile, %s" % version())
-    told = {(re.sub(r"\{\w+\}", "{}", template), method) for template, method in contract.CONTRACT.operations}
+    told = {(re.sub(r"\{\w+\}", "{}", template), method) for template, method in READER.operations}
     for path, method in sorted(routes() - told):
         say("%s %s" % (method, path), "is in handlers/routes.c and missing here")
     for path, method in sorted(told - routes()):
