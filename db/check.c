@@ -1,58 +1,147 @@
 #include "db/check.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "db/doc.h"
 #include "db/migrate.h"
+#include "db/schema.h"
+
+enum { PATIENCE_MS = 5000 };
+
+/* The part of a type before its parameters, in small letters. */
+#define MEDIA_TYPE "lower(rtrim(substr(type, 1, instr(type || ';', ';') - 1)))"
 
 /* Each asks for the number of rows that break a rule. */
 static const struct {
+    bool fault;
     const char *finding;
     const char *sql;
 } rules[] = {
-    {"triggers of the schema missing: rows written from outside break the rules below",
-     "SELECT 6 - count(*) FROM sqlite_schema"
-     " WHERE type = 'trigger' AND tbl_name = 'doc' AND name IN"
-     " ('doc_before_insert', 'doc_insert', 'doc_update', 'doc_before_rename', 'doc_rename',"
-     " 'doc_delete')"},
-    {"documents without a sequence number, size or time",
-     "SELECT count(*) FROM doc WHERE coalesce(seq, 0) < 1 OR size IS NULL OR modified IS NULL"},
-    {"documents whose size is not that of their body",
+    {true, "other encodings than UTF-8",
+     "SELECT count(*) FROM pragma_encoding WHERE encoding <> 'UTF-8'"},
+    {true, "documents without a sequence number, size or time",
+     "SELECT count(*) FROM doc WHERE typeof(seq) <> 'integer' OR seq < 1"
+     " OR typeof(size) <> 'integer' OR typeof(modified) <> 'integer'"},
+    {true, "documents whose size is not that of their body",
      "SELECT count(*) FROM doc WHERE size IS NOT length(CAST(body AS BLOB))"},
-    {"documents whose last change is not in the change feed",
+    {true, "documents whose last change is not in the change feed",
      "SELECT count(*) FROM doc WHERE NOT EXISTS (SELECT 1 FROM change"
      " WHERE change.seq = doc.seq AND change.key = doc.key AND change.op = 'put')"},
-    {"sequence numbers that stand on two documents",
+    {true, "sequence numbers that stand on two documents",
      "SELECT count(*) - count(DISTINCT seq) FROM doc"},
-    {"documents more or fewer than meta.documents says",
+    {true, "documents more or fewer than meta.documents says",
      "SELECT coalesce(abs((SELECT count(*) FROM doc) -"
      " (SELECT value FROM meta WHERE name = 'documents')), 1)"},
-    {"keys that are gone without their deletion in the change feed",
+    {true, "keys that are gone without their deletion in the change feed",
      "SELECT count(*) FROM tombstone WHERE NOT EXISTS (SELECT 1 FROM change"
      " WHERE change.seq = tombstone.seq AND change.key = tombstone.key AND change.op = 'delete')"},
-    {"keys that are both gone and there",
+    {true, "keys that are both gone and there",
      "SELECT count(*) FROM tombstone JOIN doc USING (key)"},
-    {"deleted keys in the feed that have a document without a later change",
+    {true, "deleted keys in the feed that have a document without a later change",
      "SELECT count(*) FROM change JOIN doc USING (key)"
      " WHERE change.op = 'delete' AND change.seq > doc.seq"},
+    {true, "keys whose last change is neither that of a document nor that of a deletion",
+     "SELECT count(*) FROM (SELECT key, max(seq) AS seq FROM change GROUP BY key) AS last"
+     " WHERE NOT EXISTS (SELECT 1 FROM doc WHERE doc.key = last.key AND doc.seq = last.seq)"
+     " AND NOT EXISTS (SELECT 1 FROM tombstone"
+     " WHERE tombstone.key = last.key AND tombstone.seq = last.seq)"},
+    {true, "changes that would have another key's change removed from the feed",
+     "SELECT count(*) FROM change AS later JOIN change AS earlier ON earlier.seq = later.prev"
+     " WHERE earlier.key IS NOT later.key OR earlier.seq >= later.seq"},
+    {true, "marks (pruned, horizon) beyond the last sequence number",
+     "SELECT count(*) FROM meta WHERE name IN ('pruned', 'horizon') AND value >"
+     " max(coalesce((SELECT max(seq) FROM sqlite_sequence WHERE name = 'change'), 0),"
+     " coalesce((SELECT max(seq) FROM change), 0))"},
+    {false, "documents whose key the API does not take, so that it cannot reach them",
+     "SELECT count(*) FROM doc WHERE NOT hanji_key_ok(key)"},
+    {false, "documents whose body is TEXT and not valid UTF-8",
+     "SELECT count(*) FROM doc WHERE typeof(body) = 'text' AND NOT hanji_text_ok(body)"},
+    {false, "documents whose type says JSON and whose body is none",
+     "SELECT count(*) FROM doc WHERE (" MEDIA_TYPE " = 'application/json' OR " MEDIA_TYPE
+     " LIKE '%+json') AND (instr(CAST(body AS BLOB), x'00') > 0"
+     " OR NOT json_valid(CAST(body AS TEXT)))"},
 };
 
-static enum db_result integrity(struct db_conn *c, db_check_fn *each, void *arg, bool *found)
+/* UTF-8 as RFC 3629 has it, without NUL. */
+static bool utf8_ok(const unsigned char *p, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        unsigned c = p[i++];
+        size_t more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : c >= 0x80 ? 1 : 0;
+        if (c == 0 || (c >= 0x80 && c < 0xc2) || c > 0xf4 || n - i < more)
+            return false;
+        if ((c == 0xe0 && p[i] < 0xa0) || (c == 0xed && p[i] > 0x9f) ||
+            (c == 0xf0 && p[i] < 0x90) || (c == 0xf4 && p[i] > 0x8f))
+            return false;
+        for (; more > 0; more--)
+            if ((p[i++] & 0xc0) != 0x80)
+                return false;
+    }
+    return true;
+}
+
+static bool segment_ok(const unsigned char *p, size_t n)
+{
+    return n > 0 && !(p[0] == '.' && (n == 1 || (n == 2 && p[1] == '.')));
+}
+
+/* The rules of docs/api.md for keys. */
+static bool key_ok(const unsigned char *p, size_t n)
+{
+    size_t start = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (p[i] < 0x20 || p[i] == 0x7f || p[i] == '\\')
+            return false;
+        if (p[i] != '/')
+            continue;
+        if (!segment_ok(p + start, i - start))
+            return false;
+        start = i + 1;
+    }
+    return n <= DB_KEY_MAX && segment_ok(p + start, n - start) && utf8_ok(p, n);
+}
+
+static void sql_key_ok(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    const unsigned char *p = sqlite3_value_blob(argv[0]);
+    sqlite3_result_int(ctx, key_ok(p, (size_t)sqlite3_value_bytes(argv[0])));
+}
+
+static void sql_text_ok(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    const unsigned char *p = sqlite3_value_blob(argv[0]);
+    sqlite3_result_int(ctx, utf8_ok(p, (size_t)sqlite3_value_bytes(argv[0])));
+}
+
+static enum db_result unreadable(struct db_conn *c, struct db_error *error)
+{
+    db_set_error(error, "the file cannot be read: %s", sqlite3_errmsg(c->db));
+    return db_conn_failed(c);
+}
+
+enum db_result db_check_integrity(struct db_conn *c, db_check_fn *each, void *arg,
+                                  struct db_error *error)
 {
     sqlite3_stmt *s = NULL;
+    bool found = false;
     int rc = sqlite3_prepare_v2(c->db, "PRAGMA integrity_check", -1, &s, NULL);
     while (rc == SQLITE_OK && (rc = sqlite3_step(s)) == SQLITE_ROW) {
         const char *text = (const char *)sqlite3_column_text(s, 0);
         rc = SQLITE_OK;
         if (text != NULL && strcmp(text, "ok") != 0) {
-            *found = true;
-            each(arg, text);
+            found = true;
+            each(arg, true, text);
         }
     }
+    enum db_result result = rc == SQLITE_DONE ? DB_OK : unreadable(c, error);
     sqlite3_finalize(s);
-    return db_cause(rc);
+    return result == DB_OK && found ? DB_INVALID : result;
 }
 
-static enum db_result rule(struct db_conn *c, size_t i, int64_t *rows)
+static int run_rule(struct db_conn *c, size_t i, int64_t *rows)
 {
     sqlite3_stmt *s = NULL;
     int rc = sqlite3_prepare_v2(c->db, rules[i].sql, -1, &s, NULL);
@@ -60,35 +149,114 @@ static enum db_result rule(struct db_conn *c, size_t i, int64_t *rows)
         rc = sqlite3_step(s);
     *rows = rc == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
     sqlite3_finalize(s);
+    return rc;
+}
+
+/* Compares the object that `made` stands on with that of the file. */
+static int compare_object(sqlite3_stmt *made, sqlite3_stmt *ask, db_check_fn *each, void *arg,
+                          bool *found)
+{
+    char text[200];
+    const char *name = (const char *)sqlite3_column_text(made, 1);
+    const char *sql = (const char *)sqlite3_column_text(made, 2);
+    for (int i = 0; i < 2; i++)
+        sqlite3_bind_text(ask, i + 1, (const char *)sqlite3_column_text(made, i), -1,
+                          SQLITE_TRANSIENT);
+    int rc = sqlite3_step(ask);
+    const char *there = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(ask, 0) : NULL;
+    if ((rc == SQLITE_ROW || rc == SQLITE_DONE) &&
+        (there == NULL || sql == NULL || strcmp(there, sql) != 0)) {
+        sqlite3_snprintf(sizeof text, text, "the %s %s is %s: the rules below may break",
+                         (const char *)sqlite3_column_text(made, 0), name,
+                         there == NULL ? "missing" : "not the one of hanji's schema");
+        *found = true;
+        each(arg, true, text);
+    }
+    sqlite3_reset(ask);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* Every table, index and trigger is what the file's steps of the schema make. Steps that are not
+ * known here may have changed them since. */
+static enum db_result schema(struct db_conn *c, db_check_fn *each, void *arg, bool *found,
+                             struct db_error *error)
+{
+    sqlite3 *fresh = NULL;
+    sqlite3_stmt *made = NULL, *ask = NULL;
+    int64_t version = 0;
+    enum db_result result = db_migrate_version(c, &version, error);
+    if (result != DB_OK || version < 0 || version > (int64_t)schema_step_count)
+        return result;
+    int rc = sqlite3_open(":memory:", &fresh);
+    for (size_t i = 0; rc == SQLITE_OK && i < (size_t)version; i++)
+        rc = sqlite3_exec(fresh, schema_steps[i].sql, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_prepare_v2(fresh,
+                                "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
+                                " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid",
+                                -1, &made, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_prepare_v2(c->db,
+                                "SELECT sql FROM sqlite_schema WHERE type = ?1 AND name = ?2", -1,
+                                &ask, NULL);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(made)) == SQLITE_ROW)
+        rc = compare_object(made, ask, each, arg, found);
+    if (rc != SQLITE_DONE)
+        db_set_error(error, "the schema cannot be compared: %s", sqlite3_errstr(rc));
+    sqlite3_finalize(made);
+    sqlite3_finalize(ask);
+    sqlite3_close(fresh);
     return db_cause(rc);
+}
+
+static int add_functions(sqlite3 *db)
+{
+    int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
+    int rc = sqlite3_create_function(db, "hanji_key_ok", 1, flags, NULL, sql_key_ok, NULL, NULL);
+    return rc != SQLITE_OK ? rc
+                           : sqlite3_create_function(db, "hanji_text_ok", 1, flags, NULL,
+                                                     sql_text_ok, NULL, NULL);
+}
+
+enum db_result db_check_rules(struct db_conn *c, db_check_fn *each, void *arg,
+                              struct db_error *error)
+{
+    bool found = false;
+    if (add_functions(c->db) != SQLITE_OK)
+        return unreadable(c, error);
+    enum db_result result = schema(c, each, arg, &found, error);
+    for (size_t i = 0; result == DB_OK && i < sizeof rules / sizeof *rules; i++) {
+        char text[160];
+        int64_t rows = 0;
+        if (run_rule(c, i, &rows) != SQLITE_ROW)
+            return unreadable(c, error);
+        if (rows == 0)
+            continue;
+        found = found || rules[i].fault;
+        sqlite3_snprintf(sizeof text, text, "%lld %s", (long long)rows, rules[i].finding);
+        each(arg, rules[i].fault, text);
+    }
+    return result == DB_OK && found ? DB_INVALID : result;
 }
 
 enum db_result db_check(const struct db_config *config, db_check_fn *each, void *arg,
                         struct db_error *error)
 {
     struct db_conn c;
-    bool found = false;
     enum db_result result = db_conn_open(&c, config->path, DB_READ, config->read_cache_bytes,
                                          error);
     if (result != DB_OK)
         return result;
+    c.busy_limit_ms = PATIENCE_MS;
     result = db_migrate_check(&c, error);
     if (result == DB_OK && sqlite3_exec(c.db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
-        result = DB_BROKEN;
+        result = unreadable(&c, error);
     if (result == DB_OK)
-        result = integrity(&c, each, arg, &found);
-    for (size_t i = 0; result == DB_OK && i < sizeof rules / sizeof *rules; i++) {
-        char text[160];
-        int64_t rows = 0;
-        result = rule(&c, i, &rows);
-        if (result != DB_OK || rows == 0)
-            continue;
-        found = true;
-        sqlite3_snprintf(sizeof text, text, "%lld %s", (long long)rows, rules[i].finding);
-        each(arg, text);
+        result = db_check_integrity(&c, each, arg, error);
+    if (result == DB_OK || result == DB_INVALID) {
+        enum db_result rest = db_check_rules(&c, each, arg, error);
+        result = rest != DB_OK ? rest : result;
     }
-    if (result != DB_OK && result != DB_REFUSED)
-        db_set_error(error, "%s: %s", config->path, sqlite3_errmsg(c.db));
     db_conn_close(&c);
-    return result == DB_OK && found ? DB_INVALID : result;
+    return result;
 }

@@ -37,13 +37,13 @@ static enum db_result ask_meta(struct db_conn *c, const char *sql, int64_t *v,
     return result == DB_OK && tables > 0 ? ask(c, sql, v, error) : result;
 }
 
-static enum db_result schema_version(struct db_conn *c, int64_t *version, struct db_error *error)
+enum db_result db_migrate_version(struct db_conn *c, int64_t *version, struct db_error *error)
 {
     return ask_meta(c, "SELECT coalesce(max(value), 0) FROM meta WHERE name = 'schema_version'",
                     version, error);
 }
 
-static enum db_result check_owner(struct db_conn *c, struct db_error *error)
+enum db_result db_migrate_owner(struct db_conn *c, struct db_error *error)
 {
     int64_t id = 0, min_program = 0;
     enum db_result result = ask(c, "PRAGMA application_id", &id, error);
@@ -99,7 +99,7 @@ static enum db_result apply(struct db_conn *c, struct db_error *error)
 {
     char sql[160];
     int64_t have, want = (int64_t)schema_step_count;
-    enum db_result result = schema_version(c, &have, error);
+    enum db_result result = db_migrate_version(c, &have, error);
     if (result != DB_OK)
         return result;
     for (size_t i = have > 0 ? (size_t)have : 0; i < schema_step_count; i++)
@@ -114,18 +114,10 @@ static enum db_result apply(struct db_conn *c, struct db_error *error)
     return DB_OK;
 }
 
-enum db_result db_migrate(struct db_conn *c, struct db_error *error)
+enum db_result db_migrate_steps(struct db_conn *c, struct db_error *error)
 {
     int64_t have = 0;
-    enum db_result result = prepare_new(c, error);
-    if (result == DB_OK)
-        result = check_owner(c, error);
-    if (result == DB_OK)
-        result = use_wal(c, error);
-    if (result != DB_OK)
-        return result;
-    db_conn_keep_wal(c);
-    result = schema_version(c, &have, error);
+    enum db_result result = db_migrate_version(c, &have, error);
     if (result != DB_OK || have >= (int64_t)schema_step_count)
         return result;
     if (sqlite3_exec(c->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
@@ -138,13 +130,26 @@ enum db_result db_migrate(struct db_conn *c, struct db_error *error)
     return result;
 }
 
+enum db_result db_migrate(struct db_conn *c, struct db_error *error)
+{
+    enum db_result result = prepare_new(c, error);
+    if (result == DB_OK)
+        result = db_migrate_owner(c, error);
+    if (result == DB_OK)
+        result = use_wal(c, error);
+    if (result != DB_OK)
+        return result;
+    db_conn_keep_wal(c);
+    return db_migrate_steps(c, error);
+}
+
 enum db_result db_migrate_check(struct db_conn *c, struct db_error *error)
 {
     int64_t have = 0;
-    enum db_result result = check_owner(c, error);
+    enum db_result result = db_migrate_owner(c, error);
     if (result == DB_OK) {
         db_conn_keep_wal(c);
-        result = schema_version(c, &have, error);
+        result = db_migrate_version(c, &have, error);
     }
     if (result == DB_OK && have < (int64_t)schema_step_count) {
         db_set_error(error, "the file has an older schema; start the server once to upgrade it");

@@ -17,4 +17,14 @@ enum db_result db_migrate(struct db_conn *c, struct db_error *error)
 enum db_result db_migrate_check(struct db_conn *c, struct db_error *error)
     __attribute__((warn_unused_result));
 
+/* The parts of it, for a copy that is no store yet. Owner: DB_REFUSED with the reason when the file
+ * is another program's or needs a newer one. Version: the last step that was applied. Steps:
+ * applies those that are missing, in one transaction. */
+enum db_result db_migrate_owner(struct db_conn *c, struct db_error *error)
+    __attribute__((warn_unused_result));
+enum db_result db_migrate_version(struct db_conn *c, int64_t *version, struct db_error *error)
+    __attribute__((warn_unused_result));
+enum db_result db_migrate_steps(struct db_conn *c, struct db_error *error)
+    __attribute__((warn_unused_result));
+
 #endif

@@ -95,9 +95,10 @@ int64_t tdb_ask_file(const char *sql)
     return v;
 }
 
-static void found(void *arg, const char *finding)
+static void found(void *arg, bool fault, const char *finding)
 {
-    snprintf(arg, 200, "%s", finding);
+    if (fault)
+        snprintf(arg, 200, "%s", finding);
 }
 
 void tdb_is_sound(void)
