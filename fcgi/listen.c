@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -11,6 +13,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "fcgi/log.h"
 
 enum { FIRST_INHERITED = 3 };
 
@@ -98,11 +102,29 @@ int listen_unix(const char *path, unsigned mode, const char *group, int backlog,
     return fail(error, path, strerror(saved));
 }
 
-int listen_lock(const char *path, struct conf_error *error)
+static void give_to_folder_owner(int fd, char *path)
 {
+    struct stat file, folder;
+    char *slash = strrchr(path, '/');
+    if (slash == NULL || fstat(fd, &file) != 0)
+        return;
+    *slash = 0;
+    if (stat(slash == path ? "/" : path, &folder) == 0 && file.st_uid != folder.st_uid &&
+        fchown(fd, folder.st_uid, folder.st_gid) != 0)
+        log_line(LOG_WARN, "the lock file stays root's", "folder", path, NULL);
+    *slash = '/';
+}
+
+int listen_lock(const char *database, struct conf_error *error)
+{
+    char path[PATH_MAX + 8], real[PATH_MAX];
+    snprintf(path, sizeof path, "%s.lock",
+             realpath(database, real) != NULL ? real : database);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return fail(error, path, strerror(errno));
+    if (geteuid() == 0)
+        give_to_folder_owner(fd, path);
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
         return fd;
     close(fd);

@@ -14,8 +14,9 @@ int listen_inherited(void);
 int listen_unix(const char *path, unsigned mode, const char *group, int backlog,
                 struct conf_error *error);
 
-/* Takes the lock that lets one server only serve a database, on path; -1 with error set when
- * another holds it. Held until the descriptor is closed. */
-int listen_lock(const char *path, struct conf_error *error);
+/* Takes the lock that lets one server only serve a database, on "DATABASE.lock" by the database's
+ * real name; -1 with error set when another holds it. Held until the descriptor is closed. A lock
+ * file that root makes belongs to the owner of its folder, whom the server runs as. */
+int listen_lock(const char *database, struct conf_error *error);
 
 #endif

@@ -358,11 +358,7 @@ static bool make_sockets(struct supervisor *s)
 {
     const struct conf *c = s->config->conf;
     struct conf_error error;
-    char lock[PATH_MAX + 8], real[PATH_MAX];
-    /* On the database, by whatever name: one server writes and checkpoints. */
-    const char *database = realpath(c->database, real) != NULL ? real : c->database;
-    snprintf(lock, sizeof lock, "%s.lock", database);
-    s->lock = listen_lock(lock, &error);
+    s->lock = listen_lock(c->database, &error); /* one server writes and checkpoints */
     s->listener = s->lock >= 0 ? listen_inherited() : -1;
     s->own_socket = s->listener < 0;
     if (s->lock >= 0 && s->own_socket)

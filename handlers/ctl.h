@@ -11,8 +11,10 @@ enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2 };
 
 typedef int ctl_fn(const struct conf *conf, int argc, char **argv);
 
-ctl_fn ctl_token; /* token new|list|revoke */
-ctl_fn ctl_sql;   /* sql [SQL...] */
-ctl_fn ctl_check; /* check */
+ctl_fn ctl_token;   /* token new|list|revoke */
+ctl_fn ctl_sql;     /* sql [SQL...] */
+ctl_fn ctl_check;   /* check [FILE] */
+ctl_fn ctl_backup;  /* backup [--force] DEST */
+ctl_fn ctl_restore; /* restore FILE */
 
 #endif

@@ -52,11 +52,11 @@ def test_help_names_every_key_and_command():
         line = [line for line in done.stdout.splitlines() if re.search(r"(?<![\w-])(--)?%s(?![\w-])" % key.replace("_",
                 "[_-]"), line)]
         assert line, key
-    for command in ("serve", "token", "sql", "check", "conf", "version"):
+    for command in ("serve", "token", "sql", "check", "backup", "restore", "conf", "version"):
         assert re.search(r"\b%s\b" % command, done.stdout), command
 
 
-@pytest.mark.parametrize("command", ["serve", "token", "sql", "check", "conf", "version"])
+@pytest.mark.parametrize("command", ["serve", "token", "sql", "check", "backup", "restore", "conf", "version"])
 def test_each_command_has_help(command):
     done = run(command, "--help")
     assert done.returncode == 0 and command in done.stdout and done.stderr == ""
@@ -69,7 +69,7 @@ def test_version():
 
 WRONG_USAGE = [[], ["nonsense"], ["--nonsense"], ["-c"], ["-c", "/dev/null"], ["serve", "extra"],
                ["serve", "--nonsense", "1"], ["serve", "--threads"], ["token"], ["token", "nonsense"], ["token", "new"],
-               ["token", "revoke"], ["token", "revoke", "a", "b"], ["token", "list", "x"], ["check", "x"],
+               ["token", "revoke"], ["token", "revoke", "a", "b"], ["token", "list", "x"], ["check", "x", "y"], ["check", "-x"],
                ["conf", "x"], ["version", "x"], ["-x", "serve"], [""], ["serve", "-"], ["SERVE"]]
 
 
