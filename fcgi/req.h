@@ -41,6 +41,7 @@ struct req {
     struct str if_modified_since;
     struct str if_unmodified_since;
     struct str accept;
+    struct str last_event_id;
     struct str document_uri, request_uri;
     struct frame *frame; /* holds the body; frame_take_body moves it out */
 };

@@ -26,7 +26,8 @@ struct credential {
     unsigned char hash[DB_TOKEN_HASH_BYTES];
 };
 
-/* Judges the call's path, for writing or reading, and keeps who asks in the session (access_who). */
+/* Judges the call's path, for writing or reading, and keeps who asks in the session
+ * (access_who). */
 enum access access_check(struct call *c, bool write);
 
 /* Who the call that is being answered comes from, as access_check found. */

@@ -41,7 +41,7 @@ static void answer_method(struct call *c, const struct route *route)
                  (struct problem_header){"Allow", allow});
 }
 
-static bool answer_access(struct call *c, enum access access)
+bool dispatch_refused(struct call *c, enum access access)
 {
     switch (access) {
     case ACCESS_OK:
@@ -65,6 +65,14 @@ static bool answer_access(struct call *c, enum access access)
     return true;
 }
 
+/* For a request that names its paths itself: not covering this one is no fault. */
+static enum access judge_credential(struct call *c, bool write)
+{
+    enum access access = access_check(c, write);
+    bool later = access == ACCESS_FORBIDDEN || (access == ACCESS_NO_CREDENTIAL && !write);
+    return later ? ACCESS_OK : access;
+}
+
 static enum access judge(struct call *c, const struct route *route)
 {
     bool write = (c->req->method & (METHOD_GET | METHOD_HEAD)) == 0;
@@ -75,6 +83,10 @@ static enum access judge(struct call *c, const struct route *route)
         return access_check(c, false);
     case NEED_RIGHTS:
         return access_check(c, write);
+    case NEED_EACH_READ:
+        return judge_credential(c, false);
+    case NEED_EACH_WRITE:
+        return judge_credential(c, true);
     case NEED_OPERATOR:
         break;
     }
@@ -97,7 +109,7 @@ enum verdict dispatch(struct call *c)
         answer_method(c, route);
         return REPLY;
     }
-    if (answer_access(c, judge(c, route)))
+    if (dispatch_refused(c, judge(c, route)))
         return REPLY;
     enum verdict verdict = route->handler(c);
     if (verdict == FAIL || (verdict == REPLY && c->resp->failed)) {

@@ -2,9 +2,12 @@
 #ifndef HANJI_HANDLERS_DISPATCH_H
 #define HANJI_HANDLERS_DISPATCH_H
 
-#include "fcgi/loop.h"
+#include "handlers/access.h"
 
 /* app.answer: builds a response, or parks. Never FAIL. */
 enum verdict dispatch(struct call *c);
+
+/* Answers 401, 403 or 500 unless access is ACCESS_OK; true when it answered. */
+bool dispatch_refused(struct call *c, enum access access) __attribute__((warn_unused_result));
 
 #endif

@@ -14,6 +14,10 @@ enum route_need {
     NEED_NOTHING,
     NEED_READ,     /* a credential whose read prefixes cover the path, or a public one */
     NEED_RIGHTS,   /* reading or writing, by the method */
+    /* For requests that name paths: the handler judges each of them. The credential itself must be
+     * good; for reading there need not be one, since they may be public. */
+    NEED_EACH_READ,
+    NEED_EACH_WRITE,
     NEED_OPERATOR, /* the control socket */
 };
 

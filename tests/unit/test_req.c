@@ -75,7 +75,7 @@ START_TEST(every_parameter_has_its_field)
     struct req *r = DECODE("REQUEST_METHOD=GET", "DOCUMENT_URI=/m/a b", "SCRIPT_NAME=/m", "QUERY_STRING=q=1", "CONTENT_TYPE=t/x",
                            "CONTENT_LENGTH=0", "REQUEST_ID=id1", "REQUEST_URI=/other", "HTTP_AUTHORIZATION=Bearer x",
                            "HTTP_IF_MATCH=\"1\"", "HTTP_IF_NONE_MATCH=\"2\"", "HTTP_IF_MODIFIED_SINCE=m",
-                           "HTTP_IF_UNMODIFIED_SINCE=u", "HTTP_ACCEPT=text/html");
+                           "HTTP_IF_UNMODIFIED_SINCE=u", "HTTP_ACCEPT=text/html", "HTTP_LAST_EVENT_ID=7");
     is_fault(r, 0);
     ck_assert_int_eq(r->method, METHOD_GET);
     is_text(r->method_name, "GET");
@@ -91,6 +91,7 @@ START_TEST(every_parameter_has_its_field)
     is_text(r->if_modified_since, "m");
     is_text(r->if_unmodified_since, "u");
     is_text(r->accept, "text/html");
+    is_text(r->last_event_id, "7");
     ck_assert_ptr_eq(r->frame, &frame);
     ck_assert(!r->operator_);
     forget();
@@ -112,6 +113,7 @@ START_TEST(absent_parameters_are_absent)
     is_text(r->if_modified_since, NULL);
     is_text(r->if_unmodified_since, NULL);
     is_text(r->accept, NULL);
+    is_text(r->last_event_id, NULL);
     forget();
 }
 END_TEST

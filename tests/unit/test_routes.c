@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "handlers/changes.h"
 #include "handlers/control.h"
 #include "handlers/docs.h"
 #include "handlers/status.h"
@@ -19,6 +20,7 @@ static const struct {
     {"/docs/", docs_collection},
     {"/docs/a/", docs_collection},
     {"/docs/a/b/", docs_collection},
+    {"/changes", changes},
     {"/health", status_health},
     {"/status", status_json},
     {"/metrics", status_metrics},
@@ -30,6 +32,8 @@ static const struct {
     {"/docs.", NULL},
     {"/Docs/a", NULL},
     {"/x/docs/a", NULL},
+    {"/changes/", NULL},
+    {"/change", NULL},
     {"/health/", NULL},
     {"/healthy", NULL},
     {"/healt", NULL},
@@ -61,6 +65,7 @@ START_TEST(what_each_needs)
 {
     ck_assert_int_eq(of("/docs/a")->need, NEED_RIGHTS);
     ck_assert_int_eq(of("/docs/")->need, NEED_RIGHTS);
+    ck_assert_int_eq(of("/changes")->need, NEED_EACH_READ);
     ck_assert_int_eq(of("/health")->need, NEED_NOTHING);
     ck_assert_int_eq(of("/status")->need, NEED_READ);
     ck_assert_int_eq(of("/metrics")->need, NEED_READ);
@@ -72,6 +77,7 @@ START_TEST(which_methods_each_has)
 {
     ck_assert_uint_eq(of("/docs/a")->methods, METHOD_GET | METHOD_HEAD | METHOD_PUT | METHOD_DELETE);
     ck_assert_uint_eq(of("/docs/a/")->methods, METHOD_GET | METHOD_HEAD);
+    ck_assert_uint_eq(of("/changes")->methods, METHOD_GET | METHOD_HEAD);
     ck_assert_uint_eq(of("/health")->methods, METHOD_GET | METHOD_HEAD);
     ck_assert_uint_eq(of("/status")->methods, METHOD_GET | METHOD_HEAD);
     ck_assert_uint_eq(of("/metrics")->methods, METHOD_GET | METHOD_HEAD);
