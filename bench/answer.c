@@ -9,7 +9,7 @@ void answer_begin(struct answer *answer, const struct workload *load, const stru
     answer->load = load;
     answer->kind = kind;
     answer->key = key;
-    answer->compare = !kind->sends && kind->size != SIZE_ANY;
+    answer->compare = work_answer_size(kind) != SIZE_ANY;
     answer->status = 0;
     answer->length = 0;
     answer->has_length = false;
@@ -133,19 +133,23 @@ static bool has_body(const struct answer *answer)
            strcmp(answer->kind->method, "HEAD") != 0;
 }
 
+static bool matches(const struct answer *answer, const char *bytes, size_t len)
+{
+    if (answer->got + len > work_answer_size(answer->kind))
+        return false;
+    if (answer->kind->wanted != NULL)
+        return memcmp(answer->kind->wanted + answer->got, bytes, len) == 0;
+    return work_match(answer->load, answer->key, (size_t)answer->got, bytes, len);
+}
+
 static enum outcome feed_body(struct answer *answer, const char *bytes, size_t len)
 {
     if (len == 0)
         return MORE;
     if (!has_body(answer) || (answer->has_length && len > answer->length - answer->got))
         return BAD_PROTOCOL;
-    if (answer->compare && !answer->differs) {
-        if (answer->got + len > answer->kind->size)
-            answer->differs = true;
-        else
-            answer->differs =
-                !work_match(answer->load, answer->key, (size_t)answer->got, bytes, len);
-    }
+    if (answer->compare && !answer->differs)
+        answer->differs = !matches(answer, bytes, len);
     answer->got += len;
     return MORE;
 }
@@ -197,9 +201,9 @@ enum outcome answer_judge(const struct answer *answer)
         return BAD_STATUS;
     if (has_body(answer) && answer->got != answer->length)
         return BAD_LENGTH;
-    if (kind->sends || kind->size == SIZE_ANY || answer->status >= 300)
+    if (work_answer_size(kind) == SIZE_ANY || answer->status >= 300)
         return DONE;
-    if (!answer->has_length || answer->length != kind->size)
+    if (!answer->has_length || answer->length != work_answer_size(kind))
         return BAD_LENGTH;
     return answer->differs ? BAD_BODY : DONE;
 }

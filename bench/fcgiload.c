@@ -105,7 +105,8 @@ static void add_params(struct text *text, struct kind *kind, const struct worklo
         add_param(text, "QUERY_STRING", query + 1);
     if (kind->sends) {
         (void)snprintf(length, sizeof length, "%zu", kind->size);
-        add_param(text, "CONTENT_TYPE", "application/octet-stream");
+        add_param(text, "CONTENT_TYPE",
+                  kind->sent != NULL ? "application/json" : "application/octet-stream");
         add_param(text, "CONTENT_LENGTH", length);
     }
     add_param(text, "REQUEST_ID", "0123456789abcdef0123456789abcdef");

@@ -30,8 +30,8 @@ static void render(struct kind *kind, const struct workload *load)
     for (size_t i = 0; i < load->headers_len; i++)
         text_print(&text, "%s\r\n", load->headers[i]);
     if (kind->sends)
-        text_print(&text, "Content-Type: application/octet-stream\r\nContent-Length: %zu\r\n",
-                   kind->size);
+        text_print(&text, "Content-Type: application/%s\r\nContent-Length: %zu\r\n",
+                   kind->sent != NULL ? "json" : "octet-stream", kind->size);
     text_print(&text, "\r\n");
     text_add_body(&text, kind, load);
     kind->bytes = text.bytes;

@@ -7,7 +7,8 @@
 
 const char options_help[] =
     "  -r 'METHOD PATH STATUS[,STATUS] SIZE [WEIGHT]'   a kind of request; up to 8, chosen by weight.\n"
-    "       {} in PATH is an 8-digit key number; SIZE: bytes of the document, or - for any\n"
+    "       {} in PATH is an 8-digit key number; SIZE: bytes of the document, or - for any,\n"
+    "       @FILE to send that JSON, =FILE to expect these bytes, @FILE=FILE for both\n"
     "  -c N      connections (64)\n"
     "  -d S      seconds that are counted (5 when -n is not given)\n"
     "  -w S      seconds before counting starts (0)\n"

@@ -42,11 +42,51 @@ static void parse_statuses(struct kind *kind, char *word)
     }
 }
 
+/* The whole of a file, and its length; lives as long as the program. */
+static const char *read_whole(const char *path, size_t *len)
+{
+    FILE *file = fopen(path, "rb");
+    struct text text = {0};
+    char piece[65536];
+    size_t got;
+
+    if (file == NULL)
+        die("cannot open %s", path);
+    while ((got = fread(piece, 1, sizeof piece, file)) > 0)
+        text_add(&text, piece, got);
+    if (ferror(file) || text.len == 0)
+        die("nothing to read in %s", path);
+    (void)fclose(file);
+    *len = text.len;
+    return text.bytes;
+}
+
+static void parse_size(struct kind *kind, char *word)
+{
+    char *answer = strchr(word, '=');
+
+    kind->size = SIZE_ANY;
+    if (answer != NULL) {
+        *answer = '\0';
+        kind->wanted = read_whole(answer + 1, &kind->wanted_len);
+    }
+    if (word[0] == '@')
+        kind->sent = read_whole(word + 1, &kind->size);
+    else if (answer == NULL && strcmp(word, "-") != 0)
+        kind->size = parse_number("size", word, 0, 1u << 30);
+    if (kind->size == SIZE_ANY && kind->sends)
+        die("%s needs a size", kind->method);
+    if (kind->sent != NULL && !kind->sends)
+        die("%s sends no body", kind->method);
+    if (kind->size > 0 && kind->size < BODY_SMALLEST && kind->sent == NULL)
+        die("a body has 0 or at least %d bytes", BODY_SMALLEST);
+}
+
 void work_add(struct workload *load, const char *description)
 {
     const char *rest = description;
     struct kind *kind = &load->kinds[load->kinds_len];
-    char word[64];
+    char word[512];
 
     if (load->kinds_len == KINDS_MOST)
         die("at most %d kinds of request", KINDS_MOST);
@@ -58,14 +98,8 @@ void work_add(struct workload *load, const char *description)
     parse_statuses(kind, word);
     if (!next_word(&rest, word, sizeof word))
         die("size is missing: %s", description);
-    kind->size = SIZE_ANY;
-    if (strcmp(word, "-") != 0)
-        kind->size = parse_number("size", word, 0, 1u << 30);
     kind->sends = strcmp(kind->method, "PUT") == 0 || strcmp(kind->method, "POST") == 0;
-    if (kind->size == SIZE_ANY && kind->sends)
-        die("%s needs a size", kind->method);
-    if (kind->size > 0 && kind->size < BODY_SMALLEST)
-        die("a body has 0 or at least %d bytes", BODY_SMALLEST);
+    parse_size(kind, word);
     kind->weight = 1;
     if (next_word(&rest, word, sizeof word))
         kind->weight = (unsigned)parse_number("weight", word, 1, 1000);
@@ -156,6 +190,13 @@ bool work_match(const struct workload *load, uint32_t key, size_t offset, const 
     return len == 0 || memcmp(load->filler + (offset - KEY_DIGITS), bytes, len) == 0;
 }
 
+size_t work_answer_size(const struct kind *kind)
+{
+    if (kind->wanted != NULL)
+        return kind->wanted_len;
+    return kind->sends ? SIZE_ANY : kind->size;
+}
+
 bool work_expects(const struct kind *kind, unsigned status)
 {
     for (size_t i = 0; i < kind->statuses_len; i++)
@@ -215,6 +256,10 @@ void text_add_body(struct text *text, struct kind *kind, const struct workload *
 
     if (!kind->sends || kind->size == 0)
         return;
+    if (kind->sent != NULL) {
+        text_add(text, kind->sent, kind->size);
+        return;
+    }
     body = need(malloc(kind->size));
     work_body(load, body, kind->size, 0);
     mark(kind, text->len);

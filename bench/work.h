@@ -5,7 +5,8 @@
  * number of exactly KEY_DIGITS digits, so a request is rendered once and afterwards only its digits
  * are written anew. The body of a document is a function of its key number, its size and the
  * run's nonce: digits of the key, the nonce, then filler. So every byte of every answer can be checked
- * without remembering anything.
+ * without remembering anything. Where that does not do (JSON that is posted, a list), files say what is
+ * sent and what must come back.
  */
 #ifndef BENCH_WORK_H
 #define BENCH_WORK_H
@@ -35,6 +36,9 @@ struct kind {
     size_t size;     /* bytes of the request's body (PUT, POST) or of the answer's (others) */
     unsigned weight; /* share of this kind among all */
     bool sends;      /* `size` is the request's body */
+    const char *sent;   /* these `size` bytes of JSON are the body, whatever the key; or NULL */
+    const char *wanted; /* these bytes are the answer, whatever the key; or NULL */
+    size_t wanted_len;
 
     /* Filled in by a protocol's renderer. */
     char *bytes; /* the request; lives as long as the program */
@@ -61,8 +65,9 @@ struct workload {
     unsigned weights;
 };
 
-/* Adds the kind described by "METHOD PATH STATUS[,STATUS…] SIZE [WEIGHT]"; SIZE is `-` for "any".
- * Dies with an explanation on a malformed one. */
+/* Adds the kind described by "METHOD PATH STATUS[,STATUS…] SIZE [WEIGHT]"; SIZE is `-` for "any", `@FILE` to
+ * send what the file holds, `=FILE` when the answer must be what it holds, `@FILE=FILE` for both. Dies with
+ * an explanation on a malformed one. */
 void work_add(struct workload *load, const char *description);
 
 /* Call once, when everything public is set and before anything below. */
@@ -80,6 +85,9 @@ void work_body(const struct workload *load, char *at, size_t size, uint32_t key)
 /* Whether `bytes` are what the body of `key` holds from `offset` on. */
 bool work_match(const struct workload *load, uint32_t key, size_t offset, const char *bytes,
                 size_t len);
+
+/* The length that an answer of this kind must have; SIZE_ANY: any. */
+size_t work_answer_size(const struct kind *kind);
 
 /* Whether `status` is one of the kind's expected ones. */
 bool work_expects(const struct kind *kind, unsigned status);
