@@ -10,6 +10,7 @@ void answer_begin(struct answer *answer, const struct workload *load, const stru
     answer->kind = kind;
     answer->key = key;
     answer->compare = work_answer_size(kind) != SIZE_ANY;
+    answer->body = NULL;
     answer->status = 0;
     answer->length = 0;
     answer->has_length = false;
@@ -148,7 +149,9 @@ static enum outcome feed_body(struct answer *answer, const char *bytes, size_t l
         return MORE;
     if (!has_body(answer) || (answer->has_length && len > answer->length - answer->got))
         return BAD_PROTOCOL;
-    if (answer->compare && !answer->differs)
+    if (answer->body != NULL)
+        answer->body(answer, bytes, len);
+    else if (answer->compare && !answer->differs)
         answer->differs = !matches(answer, bytes, len);
     answer->got += len;
     return MORE;

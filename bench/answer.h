@@ -25,6 +25,9 @@ struct answer {
     uint32_t key;
     bool compare; /* compare the body's bytes */
 
+    /* Not NULL: is given each piece of the body, chunk heads included; nothing is compared, no length needed. */
+    void (*body)(struct answer *answer, const char *bytes, size_t len);
+
     unsigned status;
     uint64_t length; /* Content-Length */
     bool has_length;

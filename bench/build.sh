@@ -7,7 +7,7 @@ out=../build/bench
 mkdir -p "$out"
 cc=${CC:-cc}
 flags='-std=c11 -O2 -g -D_GNU_SOURCE -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes'
-engine='drive.c options.c answer.c work.c hist.c util.c'
+engine='http.c fastcgi.c drive.c options.c answer.c work.c hist.c util.c'
 
 fresh() { # fresh PROGRAM: newer than every source?
     [ -e "$out/$1" ] && [ -z "$(find . -maxdepth 1 \( -name '*.[ch]' -o -name build.sh \) -newer "$out/$1")" ]
@@ -15,10 +15,12 @@ fresh() { # fresh PROGRAM: newer than every source?
 
 # $flags and $engine are lists of words.
 # shellcheck disable=SC2086
-for program in load fcgiload; do
+for program in load fcgiload watch; do
     fresh $program || $cc $flags -o "$out/$program" $program.c $engine -lm
 done
 # shellcheck disable=SC2086
-fresh fcginull || $cc $flags -o "$out/fcginull" fcginull.c work.c util.c
+for program in fcginull hub memwatch; do
+    fresh $program || $cc $flags -o "$out/$program" $program.c work.c util.c
+done
 # shellcheck disable=SC2086
 fresh slowsync.so || $cc $flags -shared -fPIC -o "$out/slowsync.so" slowsync.c
