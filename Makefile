@@ -13,6 +13,8 @@ CFLAGS ?= -O2 -g
 JOBS ?= $(shell nproc)
 # Seconds that `make fuzz` gives each target.
 FUZZ_SECONDS ?= 60
+# Words for bench/quick.sh and bench/documents.sh, for example BENCH_ARGS='--quick watchers'.
+BENCH_ARGS ?=
 # Words for pytest, for example PYTEST_ARGS='-m smoke'.
 PYTEST_ARGS ?=
 # WERROR=1: warnings are errors. SANITIZE=address,undefined | thread | fuzzer: what to build with.
@@ -84,7 +86,7 @@ fuzz_sources := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 fuzz_bins := $(fuzz_sources:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 
 .PHONY: all objects units help deps demo demo-stop test check e2e lint asan asan-check asan-e2e tsan tsan-check \
-	tsan-e2e fuzz fuzz-build install bench-quick check-armhf werror clean FORCE
+	tsan-e2e fuzz fuzz-build install bench-quick bench-documents check-armhf werror clean FORCE
 all: $(BUILD)/hanji
 objects: $(objects)
 units: $(unit_bins)
@@ -177,7 +179,8 @@ lint: $(BUILD)/hanji
 # Unit tests built for 32-bit ARM and run under qemu; installs a cross compiler and foreign packages.
 check-armhf: ; sh tests/armhf.sh
 
-bench-quick: $(BUILD)/hanji ; sh bench/quick.sh
+bench-quick: $(BUILD)/hanji ; sh bench/quick.sh $(BENCH_ARGS)
+bench-documents: $(BUILD)/hanji ; sh bench/documents.sh $(BENCH_ARGS)
 
 # ---- machine --------------------------------------------------------------------------------------------------------
 
@@ -207,4 +210,5 @@ help:
 	@echo 'make check       unit tests                      make e2e               end to end (PYTEST_ARGS=…)'
 	@echo 'make asan, tsan  both under sanitizers           make fuzz              FUZZ_SECONDS=60 for each target'
 	@echo 'make lint        all static checks               make check-armhf       unit tests on 32-bit ARM (qemu)'
-	@echo 'make bench-quick the bars of the README          make install           DESTDIR= PREFIX=/usr'
+	@echo 'make bench-quick the bars of the README          make bench-documents   large bodies, batches, watchers, backups'
+	@echo '                 (BENCH_ARGS=…)                  make install           DESTDIR= PREFIX=/usr'

@@ -305,6 +305,18 @@ static struct timespec nap(const struct run *run, int64_t now)
     return (struct timespec){.tv_sec = 0, .tv_nsec = wait_ns};
 }
 
+/* The other end of stdin was closed: nothing is sent any more. */
+static void end_of_stdin(struct run *run)
+{
+    char bytes[64];
+
+    if (read(STDIN_FILENO, bytes, sizeof bytes) > 0)
+        return;
+    (void)epoll_ctl(run->epoll, EPOLL_CTL_DEL, STDIN_FILENO, NULL);
+    if (now_ns() < run->end_ns)
+        run->end_ns = now_ns();
+}
+
 static void loop(struct run *run)
 {
     struct epoll_event events[BATCH];
@@ -321,6 +333,10 @@ static void loop(struct run *run)
             die("epoll_wait: %s", strerror(errno));
         for (int i = 0; i < ready; i++) {
             struct conn *conn = events[i].data.ptr;
+            if (conn == NULL) {
+                end_of_stdin(run);
+                continue;
+            }
             if (conn->fd >= 0 && conn->wants_write && (events[i].events & EPOLLOUT) != 0)
                 flush(run, conn);
             if (conn->fd >= 0 && (events[i].events & ~(uint32_t)EPOLLOUT) != 0)
@@ -348,6 +364,11 @@ static void prepare(struct run *run)
     run->idle = calloc(options->connections, sizeof(struct conn *));
     if (run->epoll < 0 || run->conns == NULL || run->idle == NULL)
         die("cannot begin: %s", strerror(errno));
+    if (options->until_end) {
+        struct epoll_event event = {.events = EPOLLIN};
+        if (epoll_ctl(run->epoll, EPOLL_CTL_ADD, STDIN_FILENO, &event) != 0)
+            die("-E: stdin: %s", strerror(errno));
+    }
     for (unsigned i = 0; i < options->connections; i++) {
         struct conn *conn = &run->conns[i];
         conn->out = malloc(largest);

@@ -37,6 +37,7 @@ struct options {
     uint64_t count; /* requests in all, warming included; 0: until `seconds` */
     double rate;    /* per second; 0: closed loop */
     double timeout; /* seconds for one answer */
+    bool until_end; /* sends nothing more after the end of stdin */
     unsigned every; /* compare the body of every n-th answer */
     const char *label;
     struct workload load;
@@ -66,7 +67,7 @@ struct conn {
 
 /* The common options, as getopt_long letters and as help text; options_set is given each one found
  * and answers false for one it does not know. */
-#define OPTIONS_LETTERS "c:d:n:w:R:r:H:k:K:DS:N:e:t:l:"
+#define OPTIONS_LETTERS "c:d:n:w:R:r:H:k:DES:N:e:t:l:"
 extern const char options_help[];
 void options_init(struct options *options);
 bool options_set(struct options *options, int letter, char *value);

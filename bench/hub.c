@@ -3,11 +3,11 @@
  *
  *   hub SOCKET ANSWER ['Name: value']...
  *
- * A GET parks: with `text/event-stream` among its parameters it gets the head of a stream at once. A PUT is answered with 204, and
- * the bytes of the file ANSWER are written to all that are parked, one send each, in one loop: an event of a stream to
- * those who stream, a whole answer with the headers given to the others. Nothing is stored, looked up or checked. Whatever a
- * peer does not take at once is lost, which its watcher counts as an error. A request must come in one piece, as nginx
- * sends it; anything else closes the connection.
+ * A GET parks: with `text/event-stream` among its parameters it gets the head of a stream at once. A PUT is
+ * answered with 204, and the bytes of the file ANSWER are written to all that are parked, one send each, in one
+ * loop: an event of a stream to those who stream, a whole answer with the headers given to the others. Nothing is
+ * stored, looked up or checked. Whatever a peer does not take at once is lost, which its watcher counts as an
+ * error. A request must come in one piece, as nginx sends it; anything else closes the connection.
  */
 #include "util.h"
 #include "work.h"

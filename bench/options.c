@@ -13,6 +13,7 @@ const char options_help[] =
     "  -d S      seconds that are counted (5 when -n is not given)\n"
     "  -w S      seconds before counting starts (0)\n"
     "  -n N      this many requests in all\n"
+    "  -E        until stdin ends, if that comes first\n"
     "  -R N      open loop: N requests per second, latency from the due time\n"
     "  -H LINE   'Name: value', sent with every request; up to 16\n"
     "  -k N      key numbers 0 to N-1 (1)\n"
@@ -100,6 +101,9 @@ bool options_set(struct options *options, int letter, char *value)
         return true;
     case 't':
         options->timeout = parse_fraction("-t", value);
+        return true;
+    case 'E':
+        options->until_end = true;
         return true;
     case 'l':
         options->label = value;

@@ -188,6 +188,7 @@ class Hanji:
                 if os.path.exists(path):
                     os.unlink(path)
                 one.bind(path)
+                os.chmod(path, 0o777)  # nginx may be another user
                 one.listen(4096)
                 one.setblocking(False)
             fds = [listener.fileno(), control.fileno(), theirs.fileno()]
@@ -254,26 +255,26 @@ class Hanji:
 
 
 class NoWork:
-    """bench/fcginull: a backend that answers with the headers of `like` (a running Hanji) and looks nothing up."""
+    """bench/fcginull: a backend that answers with the headers of `like` (a running Hanji) and looks nothing up. `size` is that of
+    its documents; with `files`, a folder of Rig.static_files, it lets nginx send those instead."""
 
     OF_NGINX = {"server", "date", "connection", "content-length"}
 
-    def __init__(self, rig, name, like):
+    def __init__(self, rig, name, like, size=SIZE, files=None):
         self.port = rig.ports[name]
         self.token = like.token
         request = urllib.request.Request(f"http://127.0.0.1:{like.port}/docs/bench/{0:08d}",
                                          headers={"Authorization": f"Bearer {like.token}"})
         with urllib.request.urlopen(request, timeout=10) as response:
             headers = [f"{k}: {v}" for k, v in response.getheaders() if k.lower() not in self.OF_NGINX]
+        options = ["-s", str(size)]
+        if files:
+            options = ["-x"]
+            headers.append(f"X-Accel-Redirect: /bench-files/{files}/{{}}")
         path = rig.socket_of(name)
-        self.process = subprocess.Popen(pinned(HANJI_CPU, os.path.join(TOOLS, "fcginull"), path, *headers),
-                                        stdin=subprocess.DEVNULL)
-        rig.started.append(self.process)
-        for _ in range(100):
-            if os.path.exists(path):
-                break
-            time.sleep(0.02)
-        os.chmod(path, 0o777)
+        if os.path.exists(path):
+            os.unlink(path)
+        self.process = start_backend(rig, path, "fcginull", *options, path, *headers)
 
     def worker(self):
         return self.process.pid
@@ -285,14 +286,29 @@ class NoWork:
         stop(self.process)
 
 
-def fill(database, prefix, count):
-    """Documents PREFIX/00000000 … by SQL, as a person would insert them; the triggers keep the file's invariants."""
-    filler = body(0)[8:].replace("'", "''")
+def start_backend(rig, path, program, *words):
+    """A FastCGI backend of this folder that listens on `path`, where nginx may connect to it."""
+    process = subprocess.Popen(pinned(HANJI_CPU, os.path.join(TOOLS, program), *words), stdin=subprocess.DEVNULL,
+                               env=clean_environment())
+    rig.started.append(process)
+    for _ in range(100):
+        if os.path.exists(path):
+            break
+        time.sleep(0.02)
+    os.chmod(path, 0o777)
+    return process
+
+
+def fill(database, prefix, count, size=SIZE, folder=0):
+    """Documents PREFIX/00000000 … by SQL, as a person would insert them; the triggers keep the file's invariants. With `folder`
+    that many of them lie in each folder: PREFIX/00000000/00000000 …"""
+    filler = body(0, size)[8:].replace("'", "''")
+    name = f"printf('{prefix}/%08d/%08d', i / {folder}, i % {folder})" if folder else f"printf('{prefix}/%08d', i)"
     script = f"""
         PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=OFF; PRAGMA cache_size=-262144;
         BEGIN IMMEDIATE;
         WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {count})
-        INSERT INTO doc(key, type, body) SELECT printf('{prefix}/%08d', i), 'text/plain', printf('%08d', i) || '{filler}' FROM n;
+        INSERT INTO doc(key, type, body) SELECT {name}, 'text/plain', printf('%08d', i) || '{filler}' FROM n;
         COMMIT;
         PRAGMA wal_checkpoint(TRUNCATE);
     """
@@ -310,7 +326,7 @@ worker_cpu_affinity {affinity};
 worker_rlimit_nofile 16384;
 pid {folder}/nginx.pid;
 error_log {folder}/error.log warn;
-events {{ worker_connections 8192; }}
+events {{ worker_connections {connections}; }}
 http {{
     access_log off;
     server_tokens off;
@@ -335,7 +351,9 @@ SERVER_CONF = """\
     include {folder}/{name}-upstream.conf;
     server {{
         listen 127.0.0.1:{port};
+        listen 127.0.0.1:{http2_port} http2;
         include {folder}/{name}-locations.conf;
+        location /bench-files/ {{ internal; alias {folder}/www/on/; sendfile on; etag off; }}
     }}
 """
 
@@ -343,11 +361,13 @@ SERVER_CONF = """\
 class Rig:
     """The folder, the nginx, and room for hanjis with the given names. Use as a context manager."""
 
-    def __init__(self, names, binary=None):
+    def __init__(self, names, binary=None, connections=8192):
         self.binary = binary or os.path.join(BUILD, "hanji")
         self.names = names
         self.started = []
+        self.connections = connections
         self.ports = {name: free_port() for name in names}
+        self.http2_ports = {name: free_port() for name in names}
         self.static_port = free_port()
         self.folder = tempfile.mkdtemp(prefix="hanji-bench-")
         os.chmod(self.folder, 0o755)
@@ -383,10 +403,17 @@ class Rig:
             self.write(f"www/{name}/file", body(0))
         for name in self.names:
             self.write_site(name)
-        servers = "".join(SERVER_CONF.format(folder=self.folder, name=name, port=self.ports[name]) for name in self.names)
+        servers = "".join(SERVER_CONF.format(folder=self.folder, name=name, port=self.ports[name],
+                                             http2_port=self.http2_ports[name]) for name in self.names)
         self.write("nginx.conf", NGINX_CONF.format(
             user=f"user {NGINX_USER};" if NGINX_USER else "", folder=self.folder, static_port=self.static_port,
-            affinity=bin(1 << NGINX_CPU)[2:], servers=servers))
+            affinity=bin(1 << NGINX_CPU)[2:], servers=servers, connections=self.connections))
+
+    def static_files(self, name, size, count):
+        """/on/NAME/00000000 … with the bytes of the documents of that size."""
+        os.makedirs(os.path.join(self.folder, "www/on", name))
+        for key in range(count):
+            self.write(f"www/on/{name}/{key:08d}", body(key, size))
 
     def write_site(self, name):
         """The files of nginx-conf/ as they are, but for the socket and the names."""
@@ -422,9 +449,9 @@ class Rig:
         return mine[0] if mine else 0
 
     def nginx_errors(self):
-        """Lines of nginx's error log so far: there should be none."""
+        """Lines of nginx's error log so far: there should be none, but that large bodies take the way over a file."""
         with open(os.path.join(self.folder, "error.log"), encoding="utf-8", errors="replace") as file:
-            return file.read().splitlines()
+            return [line for line in file.read().splitlines() if "is buffered to a temporary file" not in line]
 
 
 def load_command(tool, target, requests, *, token=None, **options):
@@ -440,13 +467,15 @@ def load_command(tool, target, requests, *, token=None, **options):
 
 
 def start_load(tool, target, requests, **options):
-    return subprocess.Popen(pinned(LOAD_CPU, *load_command(tool, target, requests, **options)), stdout=subprocess.PIPE,
+    """A load beside us. With -E (E=True) it lasts until finish_load is called."""
+    return subprocess.Popen(pinned(LOAD_CPU, *load_command(tool, target, requests, **options)),
+                            stdin=subprocess.PIPE if options.get("E") else subprocess.DEVNULL, stdout=subprocess.PIPE,
                             text=True, env=clean_environment())
 
 
 def finish_load(process, patience_s=180):
     try:
-        out, _ = process.communicate(timeout=patience_s)
+        out, _ = process.communicate("", timeout=patience_s)
     except subprocess.TimeoutExpired as late:
         stop(process)
         raise RigError(f"a load did not end within {patience_s} s") from late

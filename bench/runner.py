@@ -40,6 +40,7 @@ class Bench:
         self.rounds = arguments.rounds
         self.seconds = arguments.seconds
         self.quiet = arguments.quiet
+        self.quick = getattr(arguments, "quick", False)
         self.samples = []
         self.table = Table()
         self.wrong = 0
@@ -190,8 +191,8 @@ def measure(arguments, bars, rig):
             start = time.monotonic()
             try:
                 bars[bar](bench)
-            except (RigError, OSError, subprocess.SubprocessError) as error:
-                bench.table.fail(bar, None, str(error).splitlines()[0])
+            except (RigError, OSError, LookupError, ValueError, subprocess.SubprocessError) as error:
+                bench.table.fail(bar, None, (f"{type(error).__name__}: {error}".splitlines() or [""])[0][:200])
                 bench.say(f"{bar}: {error}")
             bench.say(f"{bar} took {time.monotonic() - start:.0f} s")
         bench.nginx_errors = rig.nginx_errors()
