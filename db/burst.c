@@ -10,6 +10,16 @@ static db_apply_fn *const apply_table[DB_OP_KINDS] = {
     [DB_OP_DELETE] = db_doc_delete,
     [DB_OP_TOKEN_NEW] = db_token_new,
     [DB_OP_TOKEN_REVOKE] = db_token_revoke,
+    [DB_OP_USER_NEW] = db_user_new,
+    [DB_OP_USER_PASSWORD] = db_user_password,
+    [DB_OP_USER_GRANT] = db_user_grant,
+    [DB_OP_USER_REMOVE] = db_user_remove,
+    [DB_OP_USER_RENEW] = db_user_renew,
+    [DB_OP_SESSION_NEW] = db_session_new,
+    [DB_OP_SESSION_TOUCH] = db_session_touch,
+    [DB_OP_SESSION_END] = db_session_end,
+    [DB_OP_SESSION_END_ALL] = db_session_end_all,
+    [DB_OP_SESSION_END_USER] = db_session_end_user,
 };
 
 uint64_t db_clock_us(void)

@@ -53,6 +53,8 @@ static const struct {
      "SELECT count(*) FROM meta WHERE name IN ('pruned', 'horizon') AND value >"
      " max(coalesce((SELECT max(seq) FROM sqlite_sequence WHERE name = 'change'), 0),"
      " coalesce((SELECT max(seq) FROM change), 0))"},
+    {true, "sessions of users who are not there",
+     "SELECT count(*) FROM session WHERE user NOT IN (SELECT id FROM user)"},
     {false, "documents whose key the API does not take, so that it cannot reach them",
      "SELECT count(*) FROM doc WHERE NOT hanji_key_ok(key)"},
     {false, "documents whose body is TEXT and not valid UTF-8",

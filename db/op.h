@@ -9,11 +9,21 @@
 #include "db/db.h"
 
 enum db_op_kind {
-    DB_OP_PUT,          /* key, type, body */
-    DB_OP_DELETE,       /* key */
-    DB_OP_TOKEN_NEW,    /* name, hash, read, write, expires (0: never) */
-    DB_OP_TOKEN_REVOKE, /* name */
-    DB_OP_BATCH,        /* its parts, all or none */
+    DB_OP_PUT,              /* key, type, body */
+    DB_OP_DELETE,           /* key */
+    DB_OP_TOKEN_NEW,        /* name, hash, read, write, expires (0: never) */
+    DB_OP_TOKEN_REVOKE,     /* name */
+    DB_OP_BATCH,            /* its parts, all or none */
+    DB_OP_USER_NEW,         /* name, hash, read, write */
+    DB_OP_USER_PASSWORD,    /* name, hash; ends the user's sessions */
+    DB_OP_USER_GRANT,       /* name, read, write */
+    DB_OP_USER_REMOVE,      /* name; ends the user's sessions */
+    DB_OP_USER_RENEW,       /* id, hash, another hash of the same password */
+    DB_OP_SESSION_NEW,      /* hash, user's id, user's hash that was verified, expires, label */
+    DB_OP_SESSION_TOUCH,    /* hash: it is in use */
+    DB_OP_SESSION_END,      /* hash */
+    DB_OP_SESSION_END_ALL,  /* hash: all sessions of its user */
+    DB_OP_SESSION_END_USER, /* name: all sessions of that user */
     DB_OP_KINDS
 };
 

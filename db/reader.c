@@ -38,6 +38,7 @@ enum db_result db_reader_begin(struct db_reader *r)
     int rc = db_conn_do(&r->conn, SLOT_BEGIN_READ, "BEGIN");
     r->begun = rc == SQLITE_DONE;
     r->kept.valid = false;
+    r->kept_session.valid = false;
     return db_cause(rc);
 }
 
@@ -52,6 +53,7 @@ void db_reader_end(struct db_reader *r)
 {
     db_reader_lend(r, NULL);
     r->kept.valid = false;
+    r->kept_session.valid = false;
     if (!r->begun)
         return;
     r->begun = false;

@@ -4,6 +4,7 @@
 
 #include "db/conn.h"
 #include "db/reader.h"
+#include "db/session.h"
 #include "db/token.h"
 
 /* The token that was found last in the open snapshot: most requests of a round carry the same one.
@@ -15,11 +16,20 @@ struct db_token_kept {
     char text[512];
 };
 
+/* The same for the session that was found last. */
+struct db_session_kept {
+    bool valid;
+    unsigned char hash[DB_SESSION_HASH_BYTES];
+    struct db_session session; /* points into text */
+    char text[512];
+};
+
 struct db_reader {
     struct db_conn conn;
     sqlite3_stmt *open_row; /* whose row the caller may still look at */
     bool begun;
     struct db_token_kept kept;
+    struct db_session_kept kept_session;
 };
 
 /* Resets the statement whose row was lent, and lends that of s from now on (NULL: none). */
