@@ -42,6 +42,7 @@ static const struct command {
     {"serve", "[--KEY VALUE]...", "serve in the foreground, log to standard error", cmd_serve,
      true},
     {"token", "new|list|revoke ...", "make, list and revoke API tokens", ctl_token, false},
+    {"user", "add|list|passwd ...", "users, their passwords and rights", ctl_user, false},
     {"sql", "[SQL]...", "the sqlite3 shell on the database, with the right settings", ctl_sql,
      false},
     {"check", "[FILE]", "verify the database, or a backup", ctl_check, false},

@@ -5,6 +5,7 @@
 #ifndef HANJI_HANDLERS_CTL_H
 #define HANJI_HANDLERS_CTL_H
 
+#include "db/op.h"
 #include "fcgi/conf.h"
 
 enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2 };
@@ -12,9 +13,35 @@ enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2 };
 typedef int ctl_fn(const struct conf *conf, int argc, char **argv);
 
 ctl_fn ctl_token;   /* token new|list|revoke */
+ctl_fn ctl_user;    /* user add|list|passwd|grant|logout|remove */
 ctl_fn ctl_sql;     /* sql [SQL...] */
 ctl_fn ctl_check;   /* check [FILE] */
 ctl_fn ctl_backup;  /* backup [--force] DEST */
 ctl_fn ctl_restore; /* restore FILE */
+
+/* What several commands share. */
+
+enum { CTL_NAME_MAX = 64 };
+#define CTL_NAME_RULE "a name has 1 to 64 letters, digits, '-', '_', '.' or '@'"
+
+/* True for the name of a token or a user: 1 to 64 ASCII letters, digits, '-', '_', '.' or '@'. */
+bool ctl_name_ok(const char *name);
+
+/* How a command's failures are told. */
+struct ctl_words {
+    const char *command; /* "token" */
+    const char *exists;  /* for DB_EXISTS */
+    const char *none;    /* for DB_NONE */
+};
+
+/* Applies the operation through the running server, or in the file when none runs; says what went
+ * wrong and returns the exit status. */
+int ctl_apply(const struct conf *conf, const struct ctl_words *words, struct db_op *op);
+
+/* A field of a table: lines separated by spaces, or '-', and a tab. */
+void ctl_print_lines(const char *p, size_t n);
+
+/* A field of a table: Unix seconds as RFC 3339, or "never" for 0. */
+void ctl_print_time(int64_t unix_s, char end);
 
 #endif

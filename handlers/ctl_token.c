@@ -1,15 +1,11 @@
 /* hanji token new|list|revoke */
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "db/token.h"
-#include "db/writer.h"
-#include "fcgi/resp.h"
 #include "handlers/access.h"
-#include "handlers/control.h"
 #include "handlers/ctl.h"
 #include "handlers/store.h"
 #include "seal/token.h"
@@ -18,6 +14,12 @@ struct wanted {
     const char *name;
     struct buf read, write;
     int64_t expires; /* Unix seconds, 0: never */
+};
+
+static const struct ctl_words words = {
+    .command = "token",
+    .exists = "there is a token of that name; revoke it first",
+    .none = "there is no token of that name",
 };
 
 static int usage(const char *why)
@@ -32,15 +34,6 @@ static int usage(const char *why)
             "document key.\nWHEN is 30d, 12h, 90m or a date such as 2027-01-31.\n",
             why);
     return CTL_USAGE;
-}
-
-static bool name_ok(const char *name)
-{
-    size_t n = strlen(name);
-    for (size_t i = 0; i < n; i++)
-        if (!isalnum((unsigned char)name[i]) && strchr("-_.@", name[i]) == NULL)
-            return false;
-    return n >= 1 && n <= DB_TOKEN_NAME_MAX;
 }
 
 static bool parse_expires(const char *text, int64_t *expires)
@@ -71,7 +64,7 @@ static const char *take_flag(struct wanted *w, const char *flag, const char *val
     struct str text = {value, strlen(value)};
     if (strcmp(flag, "--name") == 0) {
         w->name = value;
-        return name_ok(value) ? NULL : "a name has 1 to 64 letters, digits, '-', '_', '.' or '@'";
+        return ctl_name_ok(value) ? NULL : CTL_NAME_RULE;
     }
     if (strcmp(flag, "--read") == 0)
         return access_add_prefix(&w->read, text) ? NULL : "a read prefix is malformed";
@@ -82,28 +75,6 @@ static const char *take_flag(struct wanted *w, const char *flag, const char *val
                : w->expires <= time(NULL)         ? "--expires is in the past"
                                                   : NULL;
     return "unknown flag";
-}
-
-/* Through the running server, or into the file when none runs. */
-static int apply(const struct conf *conf, struct db_op *op)
-{
-    struct db_error error = {""};
-    struct db_config db = store_db_config(conf);
-    enum control_result sent = control_send(conf->control, op);
-    if (sent == CONTROL_FAILED) {
-        fprintf(stderr, "hanji token: the server behind %s could not be asked: %s\n", conf->control,
-                errno != 0 ? strerror(errno) : "no proper answer");
-        return CTL_FAILED;
-    }
-    enum db_result result = sent == CONTROL_DONE ? op->result : db_writer_once(&db, op, &error);
-    if (result == DB_OK)
-        return CTL_OK;
-    const char *why = result == DB_EXISTS ? "there is a token of that name; revoke it first"
-                      : result == DB_NONE ? "there is no token of that name"
-                      : error.text[0] != 0 ? error.text
-                                           : db_result_text(result);
-    fprintf(stderr, "hanji token: %s\n", why);
-    return CTL_FAILED;
 }
 
 static int add(const struct conf *conf, const struct wanted *w)
@@ -123,7 +94,7 @@ static int add(const struct conf *conf, const struct wanted *w)
     db_op_copy(op, 2, DB_VALUE_TEXT, w->read.data, w->read.len);
     db_op_copy(op, 3, DB_VALUE_TEXT, w->write.data, w->write.len);
     db_op_int(op, 4, w->expires);
-    int status = apply(conf, op);
+    int status = ctl_apply(conf, &words, op);
     if (status == CTL_OK)
         printf("%s\n", token);
     db_op_free(op);
@@ -152,38 +123,19 @@ static int revoke_token(const struct conf *conf, const char *name)
     if (op == NULL)
         return CTL_FAILED;
     db_op_copy(op, 0, DB_VALUE_TEXT, name, strlen(name));
-    int status = apply(conf, op);
+    int status = ctl_apply(conf, &words, op);
     db_op_free(op);
     return status;
-}
-
-static void print_lines(const char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        putchar(p[i] == '\n' ? ' ' : p[i]);
-    if (n == 0)
-        putchar('-');
-    putchar('\t');
-}
-
-static void print_time(int64_t unix_s, char end)
-{
-    char text[RFC3339_LEN];
-    put_rfc3339(text, unix_s);
-    if (unix_s == 0)
-        printf("never%c", end);
-    else
-        printf("%.*s%c", RFC3339_LEN, text, end);
 }
 
 static void print_token(void *arg, const struct db_token *t)
 {
     (void)arg;
     printf("%s\t", t->name);
-    print_lines(t->read, t->read_len);
-    print_lines(t->write, t->write_len);
-    print_time(t->created, '\t');
-    print_time(t->expires, '\n');
+    ctl_print_lines(t->read, t->read_len);
+    ctl_print_lines(t->write, t->write_len);
+    ctl_print_time(t->created, '\t');
+    ctl_print_time(t->expires, '\n');
 }
 
 static int list(const struct conf *conf)
