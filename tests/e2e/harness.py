@@ -71,15 +71,20 @@ def alive(pid):
         return False
 
 
+def processes():
+    """All pids of this moment.  (A glob below /proc looks into each, and fails on one that has just ended.)"""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
 def children(pid):
     found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+    for one in processes():
         try:
-            state, parent = path.read_text().rpartition(")")[2].split()[:2]
+            state, parent = pathlib.Path("/proc/%d/stat" % one).read_text().rpartition(")")[2].split()[:2]
         except (FileNotFoundError, ProcessLookupError):
             continue
         if int(parent) == pid and state not in "ZX":
-            found.append(int(path.parent.name))
+            found.append(one)
     return sorted(found)
 
 

@@ -11,13 +11,10 @@ import pytest
 import fastcgi
 import harness
 
-KEYS = {
-    "database": None, "socket": None, "socket_mode": "0660", "socket_group": None, "control": None, "threads": "1",
-    "backlog": "4096", "max_connections": "16384", "max_body": "1m", "body_memory": "64m", "request_timeout": "60s",
-    "write_timeout": "60s", "drain_timeout": "30s", "queue_operations": "4096", "queue_bytes": "64m",
-    "burst_operations": "1024", "checkpoint_size": "16m", "wal_limit": "256m", "read_cache": "2m", "write_cache": "4m",
-    "public": None, "log_level": "info",
-}
+# Every key with its default, from the table in fcgi/conf.c.
+KEYS = dict(re.findall(r'^    \{"(\w+)", KIND_\w+, AT\(\w+\), "([^"]*)",',
+                       (harness.REPOSITORY / "fcgi" / "conf.c").read_text(), re.M))
+UNITS = {"k": 1024, "m": 1024 ** 2, "g": 1024 ** 3, "s": "%d000ms"}
 
 
 def run(*args, **env):
@@ -84,11 +81,12 @@ def test_wrong_usage(conf, args):
 
 def test_defaults(conf):
     got = effective(conf("", "conf"))
-    assert set(got) == set(KEYS)
+    assert len(KEYS) > 20 and set(got) == set(KEYS)
     for key, default in KEYS.items():
-        if default is not None and key in ("socket_mode", "threads", "backlog", "max_connections", "queue_operations",
-                                           "burst_operations", "log_level"):
-            assert got[key] == default, key
+        number, unit = re.fullmatch(r"(\d*)(\w?)", default).groups() if default[:1].isdigit() else ("", "")
+        if unit in UNITS:
+            default = UNITS[unit] % int(number) if unit == "s" else str(int(number) * UNITS[unit])
+        assert got[key] == (default or {"control": KEYS["database"] + ".control"}.get(key, "")), key
 
 
 def test_file_environment_flags(conf):
