@@ -30,16 +30,32 @@ static struct about about(const struct call *c)
     return (struct about){{c->park->request_id, strlen(c->park->request_id)}, c->park->browser};
 }
 
-static void as_json(struct json *j, unsigned status, const char *detail, struct str request_id)
+/* What is said. */
+struct saying {
+    unsigned status;
+    const char *detail;
+    struct str request_id;
+    const struct problem_part *part; /* NULL: the whole request */
+};
+
+static void as_json(struct json *j, const struct saying *s)
 {
     json_raw(j, "{\"type\":\"about:blank\",\"title\":");
-    json_string(j, (struct str){resp_reason(status), strlen(resp_reason(status))});
+    json_string(j, (struct str){resp_reason(s->status), strlen(resp_reason(s->status))});
     json_raw(j, ",\"status\":");
-    json_u64(j, status);
+    json_u64(j, s->status);
     json_raw(j, ",\"detail\":");
-    json_string(j, (struct str){detail, strlen(detail)});
+    json_string(j, (struct str){s->detail, strlen(s->detail)});
     json_raw(j, ",\"request_id\":");
-    json_string(j, request_id);
+    json_string(j, s->request_id);
+    if (s->part != NULL) {
+        json_raw(j, ",\"index\":");
+        json_u64(j, s->part->index);
+    }
+    if (s->part != NULL && s->part->key.n > 0) {
+        json_raw(j, ",\"key\":");
+        json_string(j, s->part->key);
+    }
     json_raw(j, "}\n");
 }
 
@@ -52,24 +68,24 @@ static void html_text(struct json *j, struct str s)
     }
 }
 
-static void as_page(struct json *j, unsigned status, const char *detail, struct str request_id)
+static void as_page(struct json *j, const struct saying *s)
 {
-    const char *title = resp_reason(status);
+    const char *title = resp_reason(s->status);
     json_raw(j, "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">"
                 "<meta name=\"viewport\" content=\"width=device-width\"><title>");
     json_raw(j, title);
     json_raw(j, "</title><style>body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;"
                 "margin:15vh auto;padding:0 1rem;color:#222;background:#fdfcf8}"
                 "small{color:#666}</style><h1>");
-    json_u64(j, status);
+    json_u64(j, s->status);
     json_raw(j, " ");
     json_raw(j, title);
     json_raw(j, "</h1><p>");
-    html_text(j, (struct str){detail, strlen(detail)});
+    html_text(j, (struct str){s->detail, strlen(s->detail)});
     json_raw(j, "</p>");
-    if (request_id.n > 0) {
+    if (s->request_id.n > 0) {
         json_raw(j, "<p><small>Request ");
-        html_text(j, request_id);
+        html_text(j, s->request_id);
         json_raw(j, "</small></p>");
     }
     json_raw(j, "</html>\n");
@@ -83,18 +99,19 @@ static bool printable(struct str s)
     return true;
 }
 
-void problem_with(struct call *c, unsigned status, const char *detail,
-                  struct problem_header header)
+static void answer(struct call *c, unsigned status, const char *detail,
+                   struct problem_header header, const struct problem_part *part)
 {
     struct about a = about(c);
     struct buf *text = &session_of(c)->text;
     struct json j = json_start(text);
     if (!printable(a.request_id))
         a.request_id = STR_LIT("");
+    struct saying s = {status, detail, a.request_id, part};
     if (a.browser)
-        as_page(&j, status, detail, a.request_id);
+        as_page(&j, &s);
     else
-        as_json(&j, status, detail, a.request_id);
+        as_json(&j, &s);
     if (status >= 500)
         log_line(status == 500 ? LOG_WARN : LOG_DEBUG, detail, "status", resp_reason(status),
                  "request", a.request_id.p, "method", c->req ? c->req->method_name.p : "", "path",
@@ -110,9 +127,21 @@ void problem_with(struct call *c, unsigned status, const char *detail,
     resp_body(c->resp, text->data, j.failed ? 0 : text->len);
 }
 
+void problem_with(struct call *c, unsigned status, const char *detail,
+                  struct problem_header header)
+{
+    answer(c, status, detail, header, NULL);
+}
+
 void problem(struct call *c, unsigned status, const char *detail)
 {
-    problem_with(c, status, detail, (struct problem_header){NULL, NULL});
+    answer(c, status, detail, (struct problem_header){NULL, NULL}, NULL);
+}
+
+void problem_at(struct call *c, unsigned status, const char *detail,
+                const struct problem_part *part)
+{
+    answer(c, status, detail, (struct problem_header){NULL, NULL}, part);
 }
 
 static void wal_limit(struct call *c, int64_t pid)

@@ -17,6 +17,16 @@ void problem(struct call *c, unsigned status, const char *detail);
 void problem_with(struct call *c, unsigned status, const char *detail,
                   struct problem_header header);
 
+/* Which of several operations, or keys, of one request the problem is about: the members index
+ * (from 0) and key (left out while it is not known). */
+struct problem_part {
+    uint32_t index;
+    struct str key;
+};
+
+void problem_at(struct call *c, unsigned status, const char *detail,
+                const struct problem_part *part);
+
 /* The answer for a cause the store named. pid: with DB_WAL_LIMIT, who pins the log (0: unknown). */
 void problem_result(struct call *c, enum db_result result, int64_t pid);
 

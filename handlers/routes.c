@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "handlers/batch.h"
 #include "handlers/changes.h"
 #include "handlers/control.h"
 #include "handlers/docs.h"
@@ -13,6 +14,7 @@ static const struct route routes[] = {
     {"/docs/", ROUTE_ITEM, READS | METHOD_PUT | METHOD_DELETE, NEED_RIGHTS, docs_item},
     {"/docs/", ROUTE_COLLECTION, READS, NEED_RIGHTS, docs_collection},
     {"/changes", ROUTE_EXACT, READS, NEED_EACH_READ, changes},
+    {"/batch", ROUTE_EXACT, METHOD_POST, NEED_EACH_WRITE, batch},
     {"/health", ROUTE_EXACT, READS, NEED_NOTHING, status_health},
     {"/status", ROUTE_EXACT, READS, NEED_READ, status_json},
     {"/metrics", ROUTE_EXACT, READS, NEED_READ, status_metrics},

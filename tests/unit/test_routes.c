@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "handlers/batch.h"
 #include "handlers/changes.h"
 #include "handlers/control.h"
 #include "handlers/docs.h"
@@ -21,6 +22,7 @@ static const struct {
     {"/docs/a/", docs_collection},
     {"/docs/a/b/", docs_collection},
     {"/changes", changes},
+    {"/batch", batch},
     {"/health", status_health},
     {"/status", status_json},
     {"/metrics", status_metrics},
@@ -34,6 +36,8 @@ static const struct {
     {"/x/docs/a", NULL},
     {"/changes/", NULL},
     {"/change", NULL},
+    {"/batch/", NULL},
+    {"/batches", NULL},
     {"/health/", NULL},
     {"/healthy", NULL},
     {"/healt", NULL},
@@ -66,6 +70,7 @@ START_TEST(what_each_needs)
     ck_assert_int_eq(of("/docs/a")->need, NEED_RIGHTS);
     ck_assert_int_eq(of("/docs/")->need, NEED_RIGHTS);
     ck_assert_int_eq(of("/changes")->need, NEED_EACH_READ);
+    ck_assert_int_eq(of("/batch")->need, NEED_EACH_WRITE);
     ck_assert_int_eq(of("/health")->need, NEED_NOTHING);
     ck_assert_int_eq(of("/status")->need, NEED_READ);
     ck_assert_int_eq(of("/metrics")->need, NEED_READ);
@@ -78,6 +83,7 @@ START_TEST(which_methods_each_has)
     ck_assert_uint_eq(of("/docs/a")->methods, METHOD_GET | METHOD_HEAD | METHOD_PUT | METHOD_DELETE);
     ck_assert_uint_eq(of("/docs/a/")->methods, METHOD_GET | METHOD_HEAD);
     ck_assert_uint_eq(of("/changes")->methods, METHOD_GET | METHOD_HEAD);
+    ck_assert_uint_eq(of("/batch")->methods, METHOD_POST);
     ck_assert_uint_eq(of("/health")->methods, METHOD_GET | METHOD_HEAD);
     ck_assert_uint_eq(of("/status")->methods, METHOD_GET | METHOD_HEAD);
     ck_assert_uint_eq(of("/metrics")->methods, METHOD_GET | METHOD_HEAD);

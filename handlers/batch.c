@@ -1,0 +1,382 @@
+/* POST /batch: several operations on documents, all or none.
+ *
+ * The body is an array of objects. Each becomes a part of one operation (DB_OP_BATCH), which the
+ * writer applies inside its burst. Nothing of it is lost silently: a member that is unknown, or
+ * does not belong to its operation, is refused. The first thing that is wrong is told with its
+ * index. */
+#include "handlers/batch.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/doc.h"
+#include "handlers/content.h"
+#include "handlers/json.h"
+#include "handlers/json_check.h"
+#include "handlers/json_read.h"
+#include "handlers/precond.h"
+#include "handlers/several.h"
+#include "handlers/store.h"
+#include "seal/base64.h"
+
+enum { TAGS_MAX = 1024 }; /* bytes of if_match, if_none_match */
+
+enum member { OP, KEY, TYPE, BODY, TEXT, BASE64, IF_MATCH, IF_NONE_MATCH, MEMBERS };
+
+static const char *const member_names[MEMBERS] = {
+    [OP] = "op",     [KEY] = "key",       [TYPE] = "type",
+    [BODY] = "body", [TEXT] = "text",     [BASE64] = "base64",
+    [IF_MATCH] = "if_match",              [IF_NONE_MATCH] = "if_none_match",
+};
+
+#define HAS(member) (1u << (member))
+#define CONDITIONS (HAS(IF_MATCH) | HAS(IF_NONE_MATCH))
+
+static const struct verb {
+    const char *name;
+    enum db_op_kind kind;
+    unsigned takes;
+} verbs[] = {
+    {"put", DB_OP_PUT, HAS(KEY) | HAS(TYPE) | HAS(BODY) | HAS(TEXT) | HAS(BASE64) | CONDITIONS},
+    {"delete", DB_OP_DELETE, HAS(KEY) | CONDITIONS},
+};
+
+/* A batch being read. */
+struct reading {
+    struct call *call;
+    struct problem_part part; /* the operation at hand */
+    struct str members[MEMBERS]; /* of that, as they stand; {NULL} where absent */
+    const struct verb *verb;
+    struct db_precond precond;
+    struct buf key, type, content; /* of that, decoded */
+    struct db_op *op;              /* the batch so far */
+};
+
+/* Answers with what is wrong about the operation at hand; always false. */
+__attribute__((format(printf, 3, 4)))
+static bool refuse(struct reading *r, unsigned status, const char *format, ...)
+{
+    char detail[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    problem_at(r->call, status, detail, &r->part);
+    return false;
+}
+
+static bool no_memory(struct reading *r)
+{
+    problem_result(r->call, DB_NO_MEMORY, 0);
+    return false;
+}
+
+static bool given(const struct reading *r, unsigned m)
+{
+    return r->members[m].p != NULL;
+}
+
+/* A name from the request, for a sentence: cut where it is long. */
+static int shown(struct str name)
+{
+    return name.n > 60 ? 60 : (int)name.n;
+}
+
+static bool take_member(struct reading *r, struct str name, struct str value)
+{
+    unsigned m = 0;
+    while (m < MEMBERS && !json_says(name, member_names[m]))
+        m++;
+    if (m == MEMBERS)
+        return refuse(r, 400, "An operation has no member %.*s.", shown(name), name.p);
+    if (given(r, m))
+        return refuse(r, 400, "The member %s is there twice.", member_names[m]);
+    if (m != BODY && json_kind(value) != JSON_STRING)
+        return refuse(r, 400, "The member %s is not a string.", member_names[m]);
+    r->members[m] = value;
+    return true;
+}
+
+/* A send has members of its own, which this version does not know. */
+static bool is_send(struct str item)
+{
+    struct json_walk w = json_enter(item);
+    struct str name, value;
+    while (json_member(&w, &name, &value))
+        if (json_says(name, "op") && json_kind(value) == JSON_STRING && json_says(value, "send"))
+            return true;
+    return false;
+}
+
+static bool take_members(struct reading *r, struct str item)
+{
+    struct json_walk w;
+    struct str name, value;
+    memset(r->members, 0, sizeof r->members);
+    if (json_kind(item) != JSON_OBJECT)
+        return refuse(r, 400, "An operation is an object.");
+    if (is_send(item))
+        return refuse(r, 422, "This version cannot send.");
+    w = json_enter(item);
+    while (json_member(&w, &name, &value))
+        if (!take_member(r, name, value))
+            return false;
+    return true;
+}
+
+/* Decodes a string into out; "" where the member is absent. */
+static bool decode(struct reading *r, enum member m, struct buf *out, size_t most)
+{
+    out->len = 0;
+    switch (given(r, m) ? json_text(r->members[m], out, most) : JSON_TEXT_OK) {
+    case JSON_TEXT_OK:
+        return true;
+    case JSON_TEXT_HALF:
+        return refuse(r, 400, "The member %s has half of a surrogate pair.", member_names[m]);
+    case JSON_TEXT_LONG:
+        return refuse(r, 400, "The member %s has at most %zu bytes.", member_names[m], most);
+    case JSON_TEXT_NO_MEMORY:
+        break;
+    }
+    return no_memory(r);
+}
+
+static struct str text_of(const struct buf *b)
+{
+    return (struct str){b->len > 0 ? (const char *)b->data : "", b->len};
+}
+
+static bool take_key(struct reading *r)
+{
+    if (!given(r, KEY))
+        return refuse(r, 400, "The member key is missing.");
+    if (!decode(r, KEY, &r->key, DB_KEY_MAX))
+        return false;
+    r->part.key = text_of(&r->key);
+    return several_allowed(r->call, &r->part, true);
+}
+
+static bool take_verb(struct reading *r)
+{
+    if (!given(r, OP))
+        return refuse(r, 400, "The member op is missing.");
+    size_t i = 0;
+    while (i < sizeof verbs / sizeof *verbs && !json_says(r->members[OP], verbs[i].name))
+        i++;
+    if (i == sizeof verbs / sizeof *verbs)
+        return refuse(r, 400, "The member op is put, delete or patch.");
+    r->verb = &verbs[i];
+    for (unsigned m = KEY; m < MEMBERS; m++)
+        if (given(r, m) && !(r->verb->takes & HAS(m)))
+            return refuse(r, 400, "The operation %s has no member %s.", r->verb->name,
+                          member_names[m]);
+    return true;
+}
+
+static bool take_tags(struct reading *r, enum member m, struct db_tags *tags)
+{
+    if (!given(r, m))
+        return true;
+    if (!decode(r, m, &r->content, TAGS_MAX))
+        return false;
+    if (precond_tags(text_of(&r->content), tags))
+        return true;
+    return refuse(r, 400, "The member %s is not as in the header: \"*\", or entity tags with "
+                          "their quotes.", member_names[m]);
+}
+
+static bool take_conditions(struct reading *r)
+{
+    memset(&r->precond, 0, sizeof r->precond);
+    return take_tags(r, IF_MATCH, &r->precond.match) &&
+           take_tags(r, IF_NONE_MATCH, &r->precond.none_match);
+}
+
+/* Decodes in place. */
+static bool take_base64(struct reading *r)
+{
+    size_t n = 0;
+    if (!decode(r, BASE64, &r->content, SEVERAL_BODY_MAX))
+        return false;
+    if (r->content.len == 0)
+        return true;
+    char *text = strndup((const char *)r->content.data, r->content.len);
+    if (text == NULL)
+        return no_memory(r);
+    bool ok = seal_base64_decode(text, r->content.len, r->content.data, &n);
+    free(text);
+    r->content.len = n;
+    return ok || refuse(r, 400, "The member base64 is not base64 with its padding (RFC 4648).");
+}
+
+/* Sets *body to the bytes to be stored. */
+static bool take_body(struct reading *r, struct str *body)
+{
+    if (given(r, BODY) + given(r, TEXT) + given(r, BASE64) != 1)
+        return refuse(r, 400, "One of body, text and base64 is needed, and only one.");
+    if (given(r, BODY)) {
+        *body = r->members[BODY];
+        return true;
+    }
+    if (given(r, TEXT) ? !decode(r, TEXT, &r->content, SEVERAL_BODY_MAX) : !take_base64(r))
+        return false;
+    *body = text_of(&r->content);
+    return true;
+}
+
+static bool take_type(struct reading *r, struct str *type)
+{
+    if (!decode(r, TYPE, &r->type, DB_TYPE_MAX))
+        return false;
+    *type = given(r, TYPE)   ? text_of(&r->type)
+            : given(r, BODY) ? STR_LIT("application/json")
+            : given(r, TEXT) ? STR_LIT("text/plain; charset=utf-8")
+                             : STR_LIT("application/octet-stream");
+    return content_type_ok(*type) || refuse(r, 400, "The member type is not a Content-Type.");
+}
+
+static struct db_op *new_part(struct reading *r, size_t more_bytes)
+{
+    struct db_op *part = db_op_new(r->verb->kind, r->key.len + more_bytes);
+    if (part == NULL) {
+        no_memory(r);
+        return NULL;
+    }
+    db_op_copy(part, 0, DB_VALUE_TEXT, r->key.data, r->key.len);
+    part->precond = r->precond;
+    db_op_add_part(r->op, part);
+    return part;
+}
+
+static bool take_put(struct reading *r)
+{
+    struct str type = {NULL, 0}, body = {NULL, 0};
+    if (!take_type(r, &type) || !take_body(r, &body))
+        return false;
+    if (content_is_json(type) && !given(r, BODY) && !json_check_all(body.p, body.n, NULL))
+        return refuse(r, 400, "The body is not JSON that parses.");
+    struct db_op *part = new_part(r, type.n + body.n);
+    if (part == NULL)
+        return false;
+    db_op_copy(part, 1, DB_VALUE_TEXT, type.p, type.n);
+    db_op_copy(part, 2, content_form(type, body.p, body.n), body.p, body.n);
+    return true;
+}
+
+static bool take_operation(struct reading *r, struct str item)
+{
+    r->part.key = (struct str){NULL, 0};
+    if (!take_members(r, item) || !take_verb(r) || !take_key(r) || !take_conditions(r))
+        return false;
+    switch (r->verb->kind) {
+    case DB_OP_PUT:
+        return take_put(r);
+    default:
+        return new_part(r, 0) != NULL;
+    }
+}
+
+/* Answers and returns false when something is wrong. */
+static bool take_operations(struct reading *r, struct str value)
+{
+    if (json_kind(value) != JSON_ARRAY) {
+        problem(r->call, 400, "A batch is an array of operations.");
+        return false;
+    }
+    struct json_walk w = json_enter(value);
+    struct str item;
+    for (r->part.index = 0; json_item(&w, &item); r->part.index++) {
+        if (r->part.index == SEVERAL_MAX) {
+            problem(r->call, 422, "A batch has at most 1000 operations.");
+            return false;
+        }
+        if (!take_operation(r, item))
+            return false;
+    }
+    return true;
+}
+
+/* What a part came to, as the status of the same request by itself. */
+static unsigned status_of(const struct db_op *part)
+{
+    return part->created ? 201 : 204;
+}
+
+static void put_results(struct json *j, const struct db_op *op)
+{
+    json_raw(j, "{\"seq\":");
+    json_u64(j, op->seq);
+    json_raw(j, ",\"results\":[");
+    for (const struct db_op *part = op->parts; part != NULL; part = part->next) {
+        const struct db_value *key = &part->values[0];
+        json_raw(j, part == op->parts ? "\n{\"key\":" : ",\n{\"key\":");
+        json_string(j, (struct str){key->p, key->n});
+        json_raw(j, ",\"status\":");
+        json_u64(j, status_of(part));
+        if (part->kind != DB_OP_DELETE) {
+            json_raw(j, ",\"etag\":");
+            json_etag(j, part->seq);
+        }
+        json_raw(j, "}");
+    }
+    json_raw(j, "]}\n");
+}
+
+/* The batch failed: by one of its parts, or together with all others of the burst. */
+static void answer_failure(const struct db_op *op, struct call *c)
+{
+    const struct db_op *part = op->parts;
+    struct problem_part at = {.index = op->failed_part};
+    for (uint32_t i = 0; i < op->failed_part && part != NULL; i++)
+        part = part->next;
+    if (part != NULL)
+        at.key = (struct str){part->values[0].p, part->values[0].n};
+    switch (op->result) {
+    case DB_PRECONDITION:
+        problem_at(c, 412, "The document is not in the state that the operation requires.", &at);
+        break;
+    case DB_NONE:
+        problem_at(c, 422, "There is no document with this key.", &at);
+        break;
+    case DB_INVALID:
+        problem_at(c, 422, "The database does not take this document.", &at);
+        break;
+    default:
+        problem_result(c, op->result, op->pid);
+    }
+}
+
+static void answered(struct write *w, struct call *c)
+{
+    struct buf *text = &session_of(c)->text;
+    if (w->op->result != DB_OK) {
+        answer_failure(w->op, c);
+        return;
+    }
+    struct json j = json_start(text);
+    put_results(&j, w->op);
+    resp_start(c->resp, 200);
+    resp_header(c->resp, "Content-Type", STR_LIT("application/json"));
+    resp_body(c->resp, text->data, text->len);
+    c->resp->failed |= j.failed;
+}
+
+enum verdict batch(struct call *c)
+{
+    struct several body;
+    struct reading r = {.call = c};
+    if (!several_body(c, &body))
+        return REPLY;
+    r.op = db_op_new(DB_OP_BATCH, 0);
+    bool ok = r.op != NULL ? take_operations(&r, body.value) : no_memory(&r);
+    buf_free(&r.key);
+    buf_free(&r.type);
+    buf_free(&r.content);
+    several_free(&body);
+    if (ok)
+        return store_write(c, r.op, answered);
+    db_op_free(r.op);
+    return REPLY;
+}
