@@ -7,7 +7,7 @@ size_t seal_base64_len(size_t n)
     return (n + 2) / 3 * 4;
 }
 
-void seal_base64(char *text, const void *p, size_t n)
+void seal_base64_encode(char *text, const void *p, size_t n)
 {
     sodium_bin2base64(text, seal_base64_len(n) + 1, p, n, sodium_base64_VARIANT_ORIGINAL);
 }

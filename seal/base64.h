@@ -9,7 +9,7 @@
 size_t seal_base64_len(size_t n);
 
 /* Writes them to text, which has room for one more (a NUL). */
-void seal_base64(char *text, const void *p, size_t n);
+void seal_base64_encode(char *text, const void *p, size_t n);
 
 /* The bytes of len characters: at most len / 4 * 3, into out; *n says how many. False when the text
  * is not base64 to its last character. */
