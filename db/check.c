@@ -46,9 +46,11 @@ static const struct {
      " WHERE NOT EXISTS (SELECT 1 FROM doc WHERE doc.key = last.key AND doc.seq = last.seq)"
      " AND NOT EXISTS (SELECT 1 FROM tombstone"
      " WHERE tombstone.key = last.key AND tombstone.seq = last.seq)"},
-    {true, "changes that would have another key's change removed from the feed",
-     "SELECT count(*) FROM change AS later JOIN change AS earlier ON earlier.seq = later.prev"
-     " WHERE earlier.key IS NOT later.key OR earlier.seq >= later.seq"},
+    {true, "changes that would have the last one of a key removed from the feed",
+     "SELECT count(*) FROM change AS later JOIN change AS last ON last.seq = later.prev"
+     " WHERE EXISTS (SELECT 1 FROM doc WHERE doc.key = last.key AND doc.seq = last.seq)"
+     " OR EXISTS (SELECT 1 FROM tombstone"
+     " WHERE tombstone.key = last.key AND tombstone.seq = last.seq)"},
     {true, "marks (pruned, horizon) beyond the last sequence number",
      "SELECT count(*) FROM meta WHERE name IN ('pruned', 'horizon') AND value >"
      " max(coalesce((SELECT max(seq) FROM sqlite_sequence WHERE name = 'change'), 0),"
