@@ -210,9 +210,8 @@ def watch(bench, side, target, mode, watchers, rounds, **options):
 
 
 def watch_hanji(bench, hanji, side, mode, target, watchers, keep=None):
-    more = {"s": hanji.status()["seq"]} if mode == "poll" else {}
     watch(bench, side, target, mode, watchers, 3 if bench.quick else 6, H=f"Authorization: Bearer {hanji.token}",
-          **({"o": keep} if keep else {}), **more)
+          s=hanji.status()["seq"], **({"o": keep} if keep else {}))
 
 
 def watch_hub(bench, side, mode, target_of, watchers, change):
@@ -299,7 +298,7 @@ class Backups:
             raise RigError("the marker could not be written")
         seq = self.hanji.status()["seq"]
         start = time.monotonic()
-        done = subprocess.run(pinned(rigs.LOAD_CPU, self.hanji.rig.binary, "-c", self.hanji.conf, "backup", path),
+        done = subprocess.run(["setpriv", "--pdeathsig", "TERM", self.hanji.rig.binary, "-c", self.hanji.conf, "backup", path],
                               env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=120, check=False)
         if done.returncode != 0:

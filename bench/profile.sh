@@ -1,16 +1,17 @@
 #!/bin/sh
-# profile.sh [-g] [-s SECONDS] [-o nginx] [get|get1|put|list|mix|raw]
+# profile.sh [-g] [-s SECONDS] [-o nginx] [get|get1|large|put|list|mix|raw|watch]
 #
 # Where hanji's worker spends its CPU: starts a rig (bench/rig.py), drives one kind of load, samples the worker with
 # `perf record -e cpu-clock` and prints a flat report; -g adds callers, -o nginx samples nginx's worker instead. get: 64
-# connections; get1: one; put: 64 with a 5 ms sync; list: 20 entries; mix: get beside 8 writers; raw: get by FastCGI, no nginx.
+# connections; get1: one; large: 64 KiB; put: 64 with a 5 ms sync; list: 20 entries; mix: get beside 8 writers; raw: get by
+# FastCGI, no nginx; watch: 5,000 streams of the change feed by FastCGI.
 set -eu
 
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
 export PATH
 
-usage() { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 inner() { # inside the rig: BENCH_* are set
     load() { taskset -c "$BENCH_CPU" build/bench/load -H "Authorization: Bearer $BENCH_TOKEN" -k 1000 -d "$seconds" "$@" 127.0.0.1 "$BENCH_PORT"; }
@@ -24,6 +25,11 @@ inner() { # inside the rig: BENCH_* are set
     get) load -l get -r "$get" ;;
     get1) load -l get1 -c 1 -r "$get" ;;
     put) load -l put -r 'PUT /docs/bench/{} 201,204 64' ;;
+    large)
+        load -l fill -n 100 -D -c 4 -k 100 -r 'PUT /docs/large/{} 201,204 65536' >/dev/null
+        load -l large -k 100 -r 'GET /docs/large/{} 200 65536'
+        ;;
+    watch) build/bench/watch -m sse -c 5000 -n "$((seconds * 20))" -g 1 -H "Authorization: Bearer $BENCH_TOKEN" "$BENCH_SOCKET" ;;
     list) load -l list -r 'GET /docs/bench/?limit=20 200 -' ;;
     mix)
         load -l writers -c 8 -r 'PUT /docs/w/{} 201,204 64' &
@@ -47,7 +53,7 @@ while [ $# -gt 0 ]; do
     -g) graph=-g ;;
     -s) [ $# -ge 2 ] || usage; seconds=$2; shift ;;
     -o) [ "${2-}" = nginx ] || usage; who=nginx; shift ;;
-    get | get1 | put | list | mix | raw) kind=$1 ;;
+    get | get1 | large | put | list | mix | raw | watch) kind=$1 ;;
     *) usage ;;
     esac
     shift

@@ -4,11 +4,11 @@
  *   watch -m sse|poll -c 5000 -n ROUNDS [-g GAP_MS] [-s SINCE] [-o FILE] [-H LINE]... TARGET
  *
  * TARGET is a socket's path (FastCGI, without nginx) or ADDRESS:PORT (HTTP). Every watcher has a connection of its own and
- * follows /changes?prefix=watched/, as a stream (sse) or with requests that park (poll). Each round waits GAP_MS in which
- * nothing happens, then puts one document on one more connection and notes when its answer and when each watcher's change is
- * there. All watchers of a round must get the same bytes, once, and they must name the document's key (-a: they need not, for
- * bench/hub). Times count from the moment the write is sent. -o keeps the bytes of the first change for bench/hub. Prints one
- * line of JSON.
+ * follows /changes?prefix=watched/ from SINCE (`now`) on, as a stream (sse) or with requests that park (poll). Each round
+ * waits GAP_MS in which nothing happens, then puts one document on one more connection and notes when its answer and when
+ * each watcher's change is there. All watchers of a round must get the same bytes, once, and they must name the
+ * document's key (-a: they need not, for bench/hub). Times count from the moment the write is sent. -o keeps the bytes of the
+ * first change for bench/hub. Prints one line of JSON.
  */
 #include "fastcgi.h"
 #include "http.h"
@@ -44,7 +44,7 @@ static struct {
     bool any;
     const char *keep;
     unsigned gap_ms;
-    uint64_t since;
+    char since[24]; /* a number, or `now` */
     int epoll;
     struct watcher *watchers;
     struct conn writer;
@@ -58,7 +58,7 @@ static struct {
     char change[CHANGE_MOST]; /* what the first of this round got */
     size_t change_len;
     uint64_t wrong;
-} run = {.gap_ms = 300};
+} run = {.gap_ms = 300, .since = "now"};
 
 static void wrong(const char *what)
 {
@@ -219,11 +219,8 @@ static void render_watching(void)
 {
     struct kind *kind = run.watching;
 
-    if (run.streams)
-        (void)snprintf(kind->path, sizeof kind->path, "/changes?prefix=watched/");
-    else
-        (void)snprintf(kind->path, sizeof kind->path, "/changes?prefix=watched/&wait=60&since=%llu",
-                       (unsigned long long)run.since);
+    (void)snprintf(kind->path, sizeof kind->path, "/changes?prefix=watched/&since=%s%s", run.since,
+                   run.streams ? "" : "&wait=60");
     render(kind);
 }
 
@@ -355,7 +352,7 @@ static void park_again(void)
 
     if (next == NULL)
         die("no \"next\" in the answer: %.*s", (int)run.change_len, run.change);
-    run.since = strtoull(next + sizeof name - 1, NULL, 10);
+    (void)snprintf(run.since, sizeof run.since, "%llu", strtoull(next + sizeof name - 1, NULL, 10));
     render_watching();
     for (unsigned i = 0; i < run.options.connections; i++)
         begin_to_watch(&run.watchers[i]);
@@ -403,7 +400,8 @@ static bool set_own(int letter, const char *value)
         run.gap_ms = (unsigned)parse_number("-g", value, 0, 10000);
         return true;
     case 's':
-        run.since = parse_number("-s", value, 0, INT64_MAX);
+        (void)snprintf(run.since, sizeof run.since, "%llu",
+                       (unsigned long long)parse_number("-s", value, 0, INT64_MAX));
         return true;
     case 'o':
         run.keep = value;
