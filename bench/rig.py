@@ -53,10 +53,16 @@ def body(key, size=SIZE, nonce=NONCE):
     return f"{key:08d}{tail}"
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def free_ports(count):
+    """Different ones: all are held until the last is known."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
 
 
 def pinned(cpu, *command):
@@ -366,9 +372,10 @@ class Rig:
         self.names = names
         self.started = []
         self.connections = connections
-        self.ports = {name: free_port() for name in names}
-        self.http2_ports = {name: free_port() for name in names}
-        self.static_port = free_port()
+        ports = free_ports(2 * len(names) + 1)
+        self.ports = dict(zip(names, ports))
+        self.http2_ports = dict(zip(names, ports[len(names):]))
+        self.static_port = ports[-1]
         self.folder = tempfile.mkdtemp(prefix="hanji-bench-")
         os.chmod(self.folder, 0o755)
         self.data = tempfile.mkdtemp(prefix="data-", dir=TOOLS)
