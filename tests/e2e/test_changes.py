@@ -145,6 +145,7 @@ def test_ahead_of_the_last_change(site):
     for since in (now(site) + 1000000, LAST):
         answer = site.get("/changes?since=%s" % since)
         assert answer.status == 410 and "since=" in answer.json()["detail"]
+        assert site.head("/changes?since=%s" % since).status == 410
 
 
 def test_behind_the_horizon(make_site):
