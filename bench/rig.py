@@ -8,8 +8,8 @@ CPU placement, the same for every side of a comparison: nginx's one worker alone
 share CPU 1 (a machine with more CPUs: hanji on 1, the generator on 2). So a static file has the generator's CPU to
 itself, while a hanji answer shares it: what the comparison may get wrong, it gets wrong against hanji.
 
-nginx: one worker, access log off, no open_file_cache, keep-alive without a limit of requests, hanji's locations from
-nginx-conf/ as they are. The database lies on the disk of build/, the sockets and static files below /tmp.
+nginx: one worker, access log off, sendfile on where a location does not say otherwise, no open_file_cache, keep-alive
+without a limit of requests, hanji's locations from nginx-conf/ as they are. The database lies on the disk of build/, the sockets and static files below /tmp.
 """
 
 import json
@@ -336,6 +336,7 @@ events {{ worker_connections {connections}; }}
 http {{
     access_log off;
     server_tokens off;
+    sendfile on;
     keepalive_requests 1000000000;
     keepalive_timeout 75s;
     client_body_temp_path {folder}/temp/client_body;
@@ -379,6 +380,7 @@ class Rig:
         self.folder = tempfile.mkdtemp(prefix="hanji-bench-")
         os.chmod(self.folder, 0o755)
         self.data = tempfile.mkdtemp(prefix="data-", dir=TOOLS)
+        os.chmod(self.data, 0o711)  # nginx sends files from below it
         self.nginx = None
 
     def socket_of(self, name):
@@ -430,8 +432,10 @@ class Rig:
         upstream = source("upstream").replace("unix:/run/hanji/hanji.sock", f"unix:{self.socket_of(name)}")
         self.write(f"{name}-upstream.conf", re.sub(r"(?m)^upstream hanji ", f"upstream {name} ", upstream))
         self.write(f"{name}-params.conf", re.sub(r"(?m)^fastcgi_pass hanji;", f"fastcgi_pass {name};", source("params")))
-        self.write(f"{name}-locations.conf", re.sub(r"(?m)^(\s+)include snippets/hanji-params\.conf;",
-                                                    rf"\1include {self.folder}/{name}-params.conf;", source("locations")))
+        locations = re.sub(r"(?m)^(\s+)include snippets/hanji-params\.conf;", rf"\1include {self.folder}/{name}-params.conf;",
+                           source("locations"))
+        blobs = os.path.join(self.data, name, "hanji.db.blobs/")
+        self.write(f"{name}-locations.conf", re.sub(r"(?m)^(\s+)alias .*$", rf"\1alias {blobs};", locations))
 
     def start_nginx(self):
         conf = os.path.join(self.folder, "nginx.conf")
