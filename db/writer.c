@@ -19,6 +19,9 @@ enum {
     GATHER_SHARE = 2, /* gather for at most 1/2 of the last commit */
     IDLE_US = 1000000, /* after that long without work: prune and checkpoint */
     RETRY_US = 250000, /* between attempts to checkpoint a pinned log */
+    /* A log of that size, and so many times checkpoint_bytes, is copied beside the writes. */
+    LONG_TIMES = 2,
+    LONG_BYTES = 4 << 20,
     PRUNE_LOOK = 4096,
     PRUNE_BACKLOG = 100000, /* entries not looked at, beyond which bursts pay for pruning too */
     YIELD_NS = 500000,
@@ -50,6 +53,8 @@ struct db_writer {
     uint64_t expected; /* operations of the last cycle: in the burst, or queued meanwhile */
     uint64_t last_commit_us;
     uint64_t wal_frames;
+    uint64_t copied_frames; /* of them, that a copy beside the writes has done */
+    bool committed;         /* since all of the log was copied: so it holds frames that are not */
     uint64_t checkpoint_after_us; /* not before, when the last one left frames */
     uint64_t unpruned;            /* change entries not looked at yet, about */
     bool idle_work; /* something to do when it gets quiet */
@@ -61,6 +66,7 @@ static int count_frames(void *arg, sqlite3 *db, const char *name, int frames)
     struct db_writer *w = arg;
     (void)db, (void)name;
     w->wal_frames = (uint64_t)frames;
+    w->committed = true;
     return SQLITE_OK;
 }
 
@@ -172,21 +178,10 @@ static void give_up(struct db_writer *w)
     w->hooks.broken(w->hooks.arg);
 }
 
-/* Copies the log when it has grown to checkpoint_bytes, or at once. */
-static void checkpoint(struct db_writer *w, bool at_once)
+static void note_checkpoint(struct db_writer *w, enum db_result result, uint64_t left)
 {
-    uint64_t left = 0, now = db_clock_us();
-    uint64_t bytes = w->wal_frames * w->page_bytes;
-    if (w->broken || w->wal_frames == 0 || (!at_once && bytes < w->config.checkpoint_bytes) ||
-        (!at_once && now < w->checkpoint_after_us))
-        return;
-    enum db_result result = db_checkpoint_run(&w->checkpoint, &w->conn, &left);
-    if (result == DB_BROKEN) {
-        give_up(w);
-        return;
-    }
     int64_t pid = left > 0 ? db_checkpoint_pinned_by(&w->checkpoint) : 0;
-    w->checkpoint_after_us = left > 0 || result != DB_OK ? db_clock_us() + RETRY_US : 0;
+    w->checkpoint_after_us = pid != 0 || result != DB_OK ? db_clock_us() + RETRY_US : 0;
     pthread_mutex_lock(&w->lock);
     if (left == 0 && result == DB_OK)
         w->wal_frames = 0; /* the next commit starts at its beginning */
@@ -194,6 +189,73 @@ static void checkpoint(struct db_writer *w, bool at_once)
     w->stats.pinned_by = pid;
     w->stats.wal_bytes = w->wal_frames * w->page_bytes;
     pthread_mutex_unlock(&w->lock);
+}
+
+/* Copies under the write lock: everything, unless a reader needs it. */
+static void checkpoint_now(struct db_writer *w)
+{
+    uint64_t left = 0;
+    enum db_result result = db_checkpoint_run(&w->checkpoint, &w->conn, &left);
+    if (result == DB_BROKEN) {
+        give_up(w);
+        return;
+    }
+    if (left == 0 && result == DB_OK) {
+        w->copied_frames = 0;
+        w->committed = false;
+    }
+    note_checkpoint(w, result, left);
+    if (left > 0 || result != DB_OK)
+        w->checkpoint_after_us = db_clock_us() + RETRY_US;
+}
+
+/* Takes up what a copy beside the writes has done; waits for it if it is not done yet. */
+static void end_long_checkpoint(struct db_writer *w)
+{
+    uint64_t copied = 0;
+    enum db_result result = db_checkpoint_end(&w->checkpoint, &copied);
+    if (result == DB_BROKEN) {
+        give_up(w);
+        return;
+    }
+    bool further = copied > w->copied_frames;
+    w->copied_frames = copied;
+    note_checkpoint(w, result, w->wal_frames > copied ? w->wal_frames - copied : 1);
+    if (!further) /* somebody needs the rest, a reader of ours perhaps */
+        w->checkpoint_after_us = db_clock_us() + RETRY_US;
+}
+
+/* So much of the log is to be copied that writes would be held up. */
+static bool log_is_long(const struct db_writer *w)
+{
+    uint64_t frames = w->wal_frames > w->copied_frames ? w->wal_frames - w->copied_frames : 0;
+    uint64_t bytes = frames * w->page_bytes;
+    return w->committed && bytes >= LONG_BYTES &&
+           bytes >= LONG_TIMES * w->config.checkpoint_bytes;
+}
+
+/* Copies the log when it has grown to checkpoint_bytes, or at once. */
+static void checkpoint(struct db_writer *w, bool at_once)
+{
+    if (db_checkpoint_works(&w->checkpoint))
+        return;
+    if (db_checkpoint_begun(&w->checkpoint))
+        end_long_checkpoint(w);
+    if (w->broken || w->wal_frames == 0 ||
+        (!at_once && w->wal_frames * w->page_bytes < w->config.checkpoint_bytes) ||
+        (!at_once && db_clock_us() < w->checkpoint_after_us))
+        return;
+    if (!log_is_long(w) || db_checkpoint_begin(&w->checkpoint) != DB_OK)
+        checkpoint_now(w);
+}
+
+/* The same, and everything that can be copied is when it returns. */
+static void checkpoint_wholly(struct db_writer *w)
+{
+    if (db_checkpoint_begun(&w->checkpoint))
+        end_long_checkpoint(w);
+    if (!w->broken && w->wal_frames > 0)
+        checkpoint_now(w);
 }
 
 static void fail_at_limit(struct db_writer *w, struct db_op *list)
@@ -214,7 +276,7 @@ static void run_burst(struct db_writer *w, struct db_op *list, uint64_t count)
 {
     uint64_t commit_us = 0;
     if (at_limit(w))
-        checkpoint(w, true);
+        checkpoint_wholly(w);
     if (w->broken) {
         for (struct db_op *op = list; op != NULL; op = op->next)
             op->result = DB_BROKEN;
@@ -257,6 +319,8 @@ static void tidy(struct db_writer *w)
     w->idle_work = w->unpruned > 0;
     if (!w->idle_work)
         checkpoint(w, true);
+    if (db_checkpoint_begun(&w->checkpoint))
+        w->idle_work = true; /* to end it */
 }
 
 static uint64_t gather_until(const struct db_writer *w)
@@ -402,7 +466,7 @@ void db_writer_stop(struct db_writer *w)
     pthread_mutex_unlock(&w->lock);
     pthread_cond_signal(&w->wake);
     pthread_join(w->thread, NULL);
-    checkpoint(w, true);
+    checkpoint_wholly(w);
     free_writer(w);
 }
 
