@@ -202,9 +202,10 @@ static bool take_base64(struct reading *r)
         return false;
     if (r->content.len == 0)
         return true;
-    char *text = strndup((const char *)r->content.data, r->content.len);
+    char *text = malloc(r->content.len);
     if (text == NULL)
         return no_memory(r);
+    memcpy(text, r->content.data, r->content.len);
     bool ok = seal_base64_decode(text, r->content.len, r->content.data, &n);
     free(text);
     r->content.len = n;

@@ -33,7 +33,7 @@ static bool starts_with(struct str s, const char *start)
 /* The type without parameters. */
 static struct str essence(struct str type)
 {
-    const char *semicolon = memchr(type.p, ';', type.n);
+    const char *semicolon = type.n > 0 ? memchr(type.p, ';', type.n) : NULL;
     if (semicolon != NULL)
         type.n = (size_t)(semicolon - type.p);
     while (type.n > 0 && type.p[type.n - 1] == ' ')

@@ -118,7 +118,11 @@ bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
         snprintf(error->text, sizeof error->text, "memory is short");
         return false;
     }
-    return db_writer_start(&s->db, &hooks, &s->writer, error) == DB_OK;
+    if (db_writer_start(&s->db, &hooks, &s->writer, error) == DB_OK)
+        return true;
+    pool_free(s->pool);
+    s->pool = NULL;
+    return false;
 }
 
 void store_close(struct store *s)
