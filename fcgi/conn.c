@@ -57,8 +57,11 @@ void conn_free(struct loop *l, struct conn *c)
         }
     l->connections--;
     l->out_bytes -= c->out.len;
-    if (c->park != NULL)
+    if (c->park != NULL) {
         c->park->conn = NULL;
+        if (c->park->left != NULL)
+            c->park->left(c->park);
+    }
     stream_drop(l, c);
     close(c->fd);
     frame_free(&c->frame);

@@ -49,6 +49,9 @@ struct park {
      * c->resp is NULL when the peer has left; then it only releases what it owns (never the park
      * itself) and its verdict means nothing. */
     enum verdict (*resume)(struct park *p, struct call *c);
+    /* Set by those whose end is not under way: the peer has left, hand the park to loop_resume so
+     * that it can release what it owns. Once, and never after it was handed there. */
+    void (*left)(struct park *p);
     uint16_t id;
     bool head_request;
     bool browser; /* prefers HTML for errors */
