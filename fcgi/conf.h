@@ -32,6 +32,8 @@ struct conf {
     uint64_t pool_queue;
     uint64_t backlog;
     uint64_t max_connections;
+    uint64_t max_watchers;
+    uint64_t heartbeat_ms;
     uint64_t max_body_bytes;
     uint64_t body_memory_bytes;
     uint64_t request_timeout_ms;

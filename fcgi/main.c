@@ -89,7 +89,7 @@ static double monotonic_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-static void started(void *arg, const struct loop *const *loops, unsigned n)
+static void started(void *arg, struct loop *const *loops, unsigned n)
 {
     struct store *store = arg;
     store->loops = loops;

@@ -156,7 +156,7 @@ int serve_run(const struct serve_config *config)
         free_loops();
         return EX_CANNOT_START;
     }
-    s->started(s->arg, (const struct loop *const *)serve.loops, serve.count);
+    s->started(s->arg, serve.loops, serve.count);
     unsigned running = start_threads();
     if (running < serve.count) {
         log_line(LOG_ERROR, "a thread cannot be started", NULL);

@@ -15,7 +15,7 @@ struct serve_config {
     int control;    /* -1: none */
     int supervisor; /* a socket to it: "R" is written when ready, its end means drain; -1: none */
     /* Called once all loops exist, before any runs. */
-    void (*started)(void *arg, const struct loop *const *loops, unsigned n);
+    void (*started)(void *arg, struct loop *const *loops, unsigned n);
     void *arg;
 };
 

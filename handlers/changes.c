@@ -1,17 +1,19 @@
-/* The change feed over HTTP: one page of it.
+/* The change feed over HTTP: a page of it, at once where there is one.
  *
  * Kept true: whoever asks again and again from the `next` of the answer before sees every entry
  * once, in order. `next` goes past entries that are not for this request, so that they are not
- * looked at again; and an answer without entries says that there were none left. A request looks at
- * a bounded number of entries. */
+ * looked at again; an answer without entries says that there were none left (or that the feed is
+ * very long, and nothing was found in a minute). A round looks at a bounded number of them; who
+ * found nothing so far goes on looking as a watcher. */
 #include "handlers/changes.h"
 
 #include "handlers/ask.h"
 #include "handlers/feed.h"
 #include "handlers/problem.h"
 #include "handlers/store.h"
+#include "handlers/watch.h"
 
-enum { SCAN_MAX = 4096 };
+enum { LOOKS_MAX = 4096 };
 
 /* A page being written. */
 struct page {
@@ -35,36 +37,24 @@ static bool one_change(void *arg, const struct db_change *change)
     return p->entries < p->ask->limit && !p->json.failed;
 }
 
-static enum verdict answer(struct call *c, struct page *p)
+static enum verdict page(struct call *c, struct ask *ask, const struct db_change_bounds *bounds)
 {
-    struct buf *text = p->json.out;
-    json_raw(&p->json, "],\n\"next\":");
-    json_u64(&p->json, p->next);
-    json_raw(&p->json, "}\n");
-    if (p->json.failed)
-        return FAIL;
-    resp_start(c->resp, 200);
-    resp_header(c->resp, "Content-Type", STR_LIT("application/json"));
-    resp_fixed(c->resp, FEED_HEADERS, sizeof FEED_HEADERS - 1);
-    resp_body(c->resp, text->data, text->len);
-    return REPLY;
-}
-
-static enum verdict page(struct call *c, const struct ask *ask,
-                         const struct db_change_bounds *bounds)
-{
-    struct page p = {.json = json_start(&session_of(c)->text), .ask = ask, .next = ask->since};
-    enum db_result result = DB_OK;
-    json_raw(&p.json, "{\"changes\":[");
-    if (ask->limit > 0)
-        result = db_change_list(session_reader(c), ask->since, SCAN_MAX, one_change, &p);
+    struct page p = {.json = feed_begin(c), .ask = ask, .next = ask->since};
+    if (ask->limit == 0)
+        return feed_answer(c, &p.json, p.next);
+    enum db_result result = db_change_list(session_reader(c), ask->since, LOOKS_MAX, one_change,
+                                           &p);
     if (result != DB_OK) {
         problem_result(c, result, 0);
         return REPLY;
     }
-    if (ask->limit > 0 && p.entries < ask->limit && p.looked < SCAN_MAX)
+    bool whole = p.looked < LOOKS_MAX && p.entries < ask->limit;
+    if (whole)
         p.next = bounds->last;
-    return answer(c, &p);
+    if (p.entries > 0 || (whole && ask->wait_s == 0) || loop_draining(c->loop))
+        return feed_answer(c, &p.json, p.next);
+    ask->since = p.next;
+    return watch_poll(c, ask, whole);
 }
 
 enum verdict changes(struct call *c)
@@ -76,5 +66,5 @@ enum verdict changes(struct call *c)
     struct str prefix = {ask.prefix, ask.prefix_len};
     if (ask_refused(c, ask_judge(c, access_who(c), prefix)) || !ask_bounds(c, &ask, &bounds))
         return REPLY;
-    return page(c, &ask, &bounds);
+    return ask.stream ? watch_stream(c, &ask) : page(c, &ask, &bounds);
 }

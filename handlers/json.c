@@ -24,6 +24,11 @@ void json_raw(struct json *j, const char *text)
     add(j, text, strlen(text));
 }
 
+void json_verbatim(struct json *j, struct str text)
+{
+    add(j, text.p, text.n);
+}
+
 void json_u64(struct json *j, uint64_t v)
 {
     char digits[20];

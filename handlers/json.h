@@ -17,6 +17,7 @@ struct json json_start(struct buf *out);
 
 /* Verbatim text: punctuation and names. */
 void json_raw(struct json *j, const char *text);
+void json_verbatim(struct json *j, struct str text);
 void json_u64(struct json *j, uint64_t v);
 
 /* A string with its quotes, escaped as RFC 8259 asks; bytes that are no UTF-8 become U+FFFD. */

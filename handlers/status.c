@@ -17,6 +17,7 @@ struct facts {
     uint64_t connections, accepted, broken;
     uint64_t requests[6];
     uint64_t rss_bytes;
+    uint64_t polls, streams, events;
     struct db_writer_stats writer;
 };
 
@@ -54,6 +55,9 @@ static bool gather(struct call *c, struct facts *f)
         for (int k = 0; k < 6; k++)
             f->requests[k] += atomic_load_explicit(&s->requests[k], memory_order_relaxed);
     }
+    f->polls = atomic_load_explicit(&store->watch.polls, memory_order_relaxed);
+    f->streams = atomic_load_explicit(&store->watch.streams, memory_order_relaxed);
+    f->events = atomic_load_explicit(&store->watch.events, memory_order_relaxed);
     f->rss_bytes = rss_bytes();
     db_writer_get_stats(store->writer, &f->writer);
     return true;
@@ -133,6 +137,9 @@ enum verdict status_json(struct call *c)
              ",\"rss_bytes\":%" PRIu64 ",\n",
         c->now_s - store->start_s, store->loop_count, f.connections, f.accepted, f.broken, requests,
         f.rss_bytes);
+    add(out, "\"watchers\":{\"polls\":%" PRIu64 ",\"streams\":%" PRIu64 ",\"events\":%" PRIu64
+             "},\n",
+        f.polls, f.streams, f.events);
     json_histogram(out, &f.writer);
     add(out, "\"commit_ms\":{\"p50\":%.3f,\"p99\":%.3f},\n", (double)f.writer.commit_p50_us / 1e3,
         (double)f.writer.commit_p99_us / 1e3);
@@ -155,6 +162,15 @@ static void metric_requests(struct buf *out, const struct facts *f)
              "# TYPE hanji_requests_total counter\n");
     for (int k = 2; k < 6; k++)
         add(out, "hanji_requests_total{status=\"%dxx\"} %" PRIu64 "\n", k, f->requests[k]);
+}
+
+static void metric_watchers(struct buf *out, const struct facts *f)
+{
+    add(out, "# HELP hanji_watchers Requests that wait for changes.\n"
+             "# TYPE hanji_watchers gauge\n"
+             "hanji_watchers{kind=\"poll\"} %" PRIu64 "\n"
+             "hanji_watchers{kind=\"stream\"} %" PRIu64 "\n",
+        f->polls, f->streams);
 }
 
 static void metric_commits(struct buf *out, const struct db_writer_stats *w)
@@ -181,6 +197,8 @@ enum verdict status_metrics(struct call *c)
     metric(out, "hanji_connections_total", "counter", "Accepted FastCGI connections.", f.accepted);
     metric(out, "hanji_broken_total", "counter", "Connections closed for malformed records.",
            f.broken);
+    metric_watchers(out, &f);
+    metric(out, "hanji_events_total", "counter", "Changes sent to those.", f.events);
     metric(out, "hanji_documents", "gauge", "Documents stored.", f.documents);
     metric(out, "hanji_seq", "counter", "Last sequence number.", f.seq);
     metric(out, "hanji_wal_bytes", "gauge", "Write-ahead log in use.", f.writer.wal_bytes);

@@ -36,8 +36,10 @@ static void tell_trouble(struct store *s, const struct db_op *op)
 static void deliver(void *arg, struct db_op *list)
 {
     struct park *parks = NULL, **end = &parks;
-    if (list != NULL)
+    if (list != NULL) {
         tell_trouble(arg, list);
+        watch_committed(arg, list); /* the loops are there at least until they are answered */
+    }
     while (list != NULL) {
         struct db_op *op = list;
         struct write *w = op->owner;
@@ -142,9 +144,15 @@ static void *open_session(struct loop *l, void *arg)
     s->store = store;
     s->loop = l;
     s->writes_tail = &s->writes;
+    s->watch = watch_new(s);
+    if (s->watch == NULL) {
+        free(s);
+        return NULL;
+    }
     if (db_reader_open(&store->db, &s->reader, &error) == DB_OK)
         return s;
     log_line(LOG_ERROR, "the database cannot be read", "reason", error.text, NULL);
+    watch_free(s->watch);
     free(s);
     return NULL;
 }
@@ -152,6 +160,7 @@ static void *open_session(struct loop *l, void *arg)
 static void close_session(void *thread)
 {
     struct session *s = thread;
+    watch_free(s->watch);
     db_reader_close(s->reader);
     buf_free(&s->text);
     buf_free(&s->value);
@@ -159,9 +168,19 @@ static void close_session(void *thread)
     free(s);
 }
 
-static void nothing(void *thread)
+static void poked(void *thread)
 {
-    (void)thread;
+    watch_poked(((struct session *)thread)->watch);
+}
+
+static void timer(void *thread)
+{
+    watch_timer(((struct session *)thread)->watch);
+}
+
+static void drain(void *thread)
+{
+    watch_drain(((struct session *)thread)->watch);
 }
 
 static void round_end(void *thread)
@@ -174,6 +193,7 @@ static void round_end(void *thread)
         db_writer_submit(s->store->writer, s->writes);
     s->writes = NULL;
     s->writes_tail = &s->writes;
+    watch_round_end(s->watch);
     if (s->text.cap > SESSION_KEPT_BYTES)
         buf_free(&s->text);
 }
@@ -183,9 +203,9 @@ const struct app store_app = {
     .close = close_session,
     .answer = dispatch,
     .round_end = round_end,
-    .poked = nothing,
-    .timer = nothing,
-    .drain = nothing,
+    .poked = poked,
+    .timer = timer,
+    .drain = drain,
 };
 
 struct session *session_of(const struct call *c)
@@ -193,15 +213,27 @@ struct session *session_of(const struct call *c)
     return c->thread;
 }
 
-struct db_reader *session_reader(struct call *c)
+static struct db_reader *begun(struct session *s)
 {
-    struct session *s = session_of(c);
     if (!s->snapshot) {
         if (db_reader_begin(s->reader) != DB_OK)
             return NULL;
         s->snapshot = true;
     }
     return s->reader;
+}
+
+struct db_reader *session_reader(struct call *c)
+{
+    return begun(session_of(c));
+}
+
+struct db_reader *session_fresh(struct session *s)
+{
+    if (s->snapshot)
+        db_reader_end(s->reader);
+    s->snapshot = false;
+    return begun(s);
 }
 
 static enum verdict resume(struct park *p, struct call *c)

@@ -11,6 +11,7 @@
 #include "fcgi/loop.h"
 #include "fcgi/pool.h"
 #include "handlers/access.h"
+#include "handlers/watch.h"
 
 struct store {
     const struct conf *conf;
@@ -21,8 +22,9 @@ struct store {
     int64_t start_s;    /* wall clock when it was opened */
     enum db_result trouble; /* why writes fail now, DB_OK: they do not; writer's thread */
     void (*stop)(void); /* asks the process to end: the store is broken */
-    const struct loop *const *loops;
+    struct loop *const *loops;
     unsigned loop_count;
+    struct watch_stats watch;
 };
 
 struct session {
@@ -30,6 +32,7 @@ struct session {
     struct loop *loop;
     struct db_reader *reader;
     bool snapshot; /* begun in this round */
+    struct watch *watch;
     struct str mount; /* SCRIPT_NAME of the call being answered, for links */
     struct credential who; /* of the call being answered, when its route asks for one */
     struct db_op *writes, **writes_tail;
@@ -52,6 +55,10 @@ extern const struct app store_app;
 /* The reader of this thread with the round's snapshot open; NULL when it cannot be begun. */
 struct db_reader *session_reader(struct call *c);
 struct session *session_of(const struct call *c);
+
+/* The same with a snapshot that begins now: for those who were told that there is something new.
+ * What was read before is dead. */
+struct db_reader *session_fresh(struct session *s);
 
 /* A parked write: what its answer needs. Handlers that need more embed it first. */
 struct write {

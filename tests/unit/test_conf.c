@@ -56,6 +56,8 @@ static const struct {
     {"pool_queue", NUMBER(pool_queue), 64, "10", 10, "1", "0", "65536", "65537"},
     {"backlog", NUMBER(backlog), 4096, "128", 128, "1", "0", "65535", "65536"},
     {"max_connections", NUMBER(max_connections), 16384, "100", 100, "1", "0", "1000000", "1000001"},
+    {"max_watchers", NUMBER(max_watchers), 10000, "0", 0, "0", "-1", "1000000", "1000001"},
+    {"heartbeat", NUMBER(heartbeat_ms), 20000, "500ms", 500, "100ms", "99ms", "60s", "61s"},
     {"max_body", NUMBER(max_body_bytes), M, "2m", 2 * M, "1024", "1023", "256m", "257m"},
     {"body_memory", NUMBER(body_memory_bytes), 64 * M, "128m", 128 * M, "64k", "65535", "16g", "17g"},
     {"request_timeout", NUMBER(request_timeout_ms), 60000, "5s", 5000, "10ms", "9ms", "24h", "25h"},
