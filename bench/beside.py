@@ -24,7 +24,8 @@ PUT = "PUT /docs/small/{} 201,204 64"
 # ---- upload: 64 MiB, by every way a body can come ----
 
 UPLOAD = 64 * MIB
-PROBES = {"GET": (GET, 400), "PUT": (PUT, 40)}  # requests and how many a second, whatever happens
+# Requests that are due at a fixed rate, whatever happens: what, how many a second, through nginx or straight to the socket.
+PROBES = {"GET": (GET, 400, True), "PUT": (PUT, 40, True), "GET, no nginx": (GET, 200, False)}
 
 
 class Uploads:
@@ -71,8 +72,7 @@ class Uploads:
 
 
 def with_probes(bench, bar, side, hanji, action, patience_s=120):
-    """Runs `action` beside probes at a fixed rate, which last until it has ended. Keeps the probes' results as "SIDE, GET" and
-    "SIDE, PUT"."""
+    """Runs `action` beside the probes, which last until it has ended. Keeps their results as "SIDE, GET" and so on."""
     probes = {}
     seconds = bench.seconds * 1.6
     ended = threading.Event()
@@ -85,8 +85,9 @@ def with_probes(bench, bar, side, hanji, action, patience_s=120):
             failure.append(error)
         ended.set()
 
-    for kind, (request, rate) in PROBES.items():
-        probes[kind] = start_load("load", ["127.0.0.1", hanji.port], [request], token=hanji.token, c=64, k=1000, R=rate,
+    for kind, (request, rate, nginx) in PROBES.items():
+        target = ["127.0.0.1", hanji.port] if nginx else [hanji.socket]
+        probes[kind] = start_load("load" if nginx else "fcgiload", target, [request], token=hanji.token, c=64, k=1000, R=rate,
                                   d=patience_s, t=30, w=0.2, l=f"{side}, {kind}", E=True)
     time.sleep(0.4)
     worker = threading.Thread(target=act)
@@ -149,8 +150,10 @@ def bar_upload(bench):
             **{way: lambda way=way: upload_round(bench, hanji, path, way) for way in Uploads.WAYS}})
         bench.rounds = rounds
     probe = {kind: [s["load"]["latency_us"] for s in bench.of("upload", f"alone, {kind}")] for kind in PROBES}
-    rates = " and ".join(f"{rate} {kind}/s" for kind, (_, rate) in PROBES.items())
-    bench.table.add(f"beside no upload, {rates}: 99.9 % of GETs within", [p["p99_9"] / 1000 for p in probe["GET"]], unit="ms")
+    rates = ", ".join(f"{rate} {kind}" for kind, (_, rate, _) in PROBES.items())
+    bench.table.add("small requests beside no upload: 99.9 % of GETs within", [p["p99_9"] / 1000 for p in probe["GET"]], unit="ms",
+                    note=f"a second: {rates}")
+    bench.table.add("  of GETs without nginx within", [p["p99_9"] / 1000 for p in probe["GET, no nginx"]], unit="ms")
     bench.table.add("  the slowest PUT", [p["max"] / 1000 for p in probe["PUT"]], unit="ms")
     for way in Uploads.WAYS:
         upload_rows(bench, way)
@@ -169,6 +172,7 @@ def upload_rows(bench, way):
                          f"kernel's mark, and looked at {median([m['looks'] for m in memory]):.0f} times, gaps ≤ {every:.1f} ms")
     bench.table.add("  99.9 % of GETs within", [p["p99_9"] / 1000 for p in probe["GET"]], ("≤", 10.0), unit="ms",
                     note=f"slowest {max(p['max'] for p in probe['GET']) / 1000:.1f} ms")
+    bench.table.add("  of GETs without nginx within", [p["p99_9"] / 1000 for p in probe["GET, no nginx"]], unit="ms")
     bench.table.add("  the slowest PUT", [p["max"] / 1000 for p in probe["PUT"]], ("≤", 1000.0), unit="ms")
 
 

@@ -291,6 +291,7 @@ NAMES = ["sizes", "null", "nullfile", "accel", "fastcgi", "snapshot", "list", "b
 
 def options():
     parser = parser_for(__doc__, BARS)
+    parser.set_defaults(seconds=2.0)
     parser.add_argument("--quick", action="store_true", help="a short run with smaller numbers: does all of it work?")
     arguments = parser.parse_args()
     if arguments.quick:
