@@ -8,6 +8,7 @@
 static db_apply_fn *const apply_table[DB_OP_KINDS] = {
     [DB_OP_PUT] = db_doc_put,
     [DB_OP_DELETE] = db_doc_delete,
+    [DB_OP_PATCH] = db_doc_patch,
     [DB_OP_TOKEN_NEW] = db_token_new,
     [DB_OP_TOKEN_REVOKE] = db_token_revoke,
     [DB_OP_USER_NEW] = db_user_new,

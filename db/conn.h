@@ -29,6 +29,7 @@ enum db_slot {
     SLOT_DOC_INSERT,
     SLOT_DOC_UPDATE,
     SLOT_DOC_DELETE,
+    SLOT_DOC_BODY,
     SLOT_DOC_LIST,
     SLOT_DOC_LIST_END,
     SLOT_PRUNE,

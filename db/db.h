@@ -20,6 +20,8 @@ enum db_result {
     DB_PRECONDITION, /* the row is not in the state the caller required */
     DB_INVALID,      /* the value is not what its type says (JSON that does not parse) */
     DB_EXISTS,       /* a row of that name is there */
+    DB_CONFLICT,     /* the row is not one that this can be done with */
+    DB_TOO_LARGE,    /* the value, or what would come of it, is beyond a bound */
     DB_OVERLOAD,     /* the write queue is full */
     DB_BUSY,         /* somebody else held the write lock too long */
     DB_WAL_LIMIT,    /* the write-ahead log is at its bound: a reader pins it */

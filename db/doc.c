@@ -1,8 +1,11 @@
 #include "db/doc.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "db/merge.h"
 #include "db/reader_internal.h"
 #include "db/write.h"
 
@@ -137,6 +140,13 @@ static enum db_result run(struct db_write *w, sqlite3_stmt *s)
     return result == DB_OK && sqlite3_changes(w->conn->db) != 1 ? DB_INVALID : result;
 }
 
+static sqlite3_stmt *update_statement(struct db_write *w)
+{
+    return db_conn_statement(w->conn, SLOT_DOC_UPDATE,
+                             "UPDATE doc SET seq = ?3, modified = ?4, size = ?5, type = ?2,"
+                             " body = ?6 WHERE id = ?1");
+}
+
 enum db_result db_doc_put(struct db_write *w, struct db_op *op)
 {
     struct found f = {0};
@@ -144,9 +154,7 @@ enum db_result db_doc_put(struct db_write *w, struct db_op *op)
     if (result != DB_OK)
         return result;
     sqlite3_stmt *s =
-        f.exists ? db_conn_statement(w->conn, SLOT_DOC_UPDATE,
-                                     "UPDATE doc SET seq = ?3, modified = ?4, size = ?5,"
-                                     " type = ?2, body = ?6 WHERE id = ?1")
+        f.exists ? update_statement(w)
                  : db_conn_statement(w->conn, SLOT_DOC_INSERT,
                                      "INSERT INTO doc (key, type, seq, modified, size, body)"
                                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
@@ -188,11 +196,101 @@ enum db_result db_doc_delete(struct db_write *w, struct db_op *op)
     return result;
 }
 
+bool db_type_is_json(const char *type, size_t n)
+{
+    static const char json[] = "application/json", suffix[] = "+json";
+    const char *semicolon = n > 0 ? memchr(type, ';', n) : NULL;
+    if (semicolon != NULL)
+        n = (size_t)(semicolon - type);
+    while (n > 0 && type[n - 1] == ' ')
+        n--;
+    size_t tail = sizeof suffix - 1;
+    return (n == sizeof json - 1 && strncasecmp(type, json, n) == 0) ||
+           (n >= tail && strncasecmp(type + n - tail, suffix, tail) == 0);
+}
+
+/* Merges into the row of s, which SLOT_DOC_BODY found: its type before the new body. */
+static enum db_result merge(struct db_write *w, struct db_op *op, sqlite3_stmt *s,
+                            struct db_merge *m)
+{
+    const char *type = (const char *)sqlite3_column_text(s, 0);
+    size_t type_len = (size_t)sqlite3_column_bytes(s, 0);
+    if (type == NULL)
+        return DB_NO_MEMORY;
+    if (!db_type_is_json(type, type_len))
+        return DB_CONFLICT;
+    *m = (struct db_merge){.patch = op->values[2].p, .patch_len = op->values[2].n};
+    m->head = type_len;
+    m->target = sqlite3_column_blob(s, 1);
+    m->target_len = (size_t)sqlite3_column_bytes(s, 1);
+    enum db_result result = db_merge(w->conn, m);
+    if (result == DB_OK)
+        memcpy(m->out, type, type_len);
+    return result;
+}
+
+static enum db_result read_and_merge(struct db_write *w, struct db_op *op, int64_t id,
+                                     struct db_merge *m)
+{
+    sqlite3_stmt *s = db_conn_statement(w->conn, SLOT_DOC_BODY,
+                                        "SELECT type, body FROM doc WHERE id = ?1");
+    if (s == NULL)
+        return db_conn_failed(w->conn);
+    sqlite3_bind_int64(s, 1, id);
+    int rc = sqlite3_step(s);
+    enum db_result result = rc == SQLITE_ROW ? merge(w, op, s, m) : db_cause(rc);
+    sqlite3_reset(s);
+    return rc == SQLITE_DONE ? DB_NONE : result;
+}
+
+static enum db_result store_merged(struct db_write *w, struct db_op *op, int64_t id,
+                                   const struct db_merge *m)
+{
+    sqlite3_stmt *s = update_statement(w);
+    size_t n = m->out_len - m->head;
+    if (s == NULL)
+        return db_conn_failed(w->conn);
+    if (n > (uint64_t)op->values[1].i)
+        return DB_TOO_LARGE;
+    sqlite3_bind_int64(s, 1, id);
+    sqlite3_bind_text64(s, 2, (char *)m->out, m->head, SQLITE_STATIC, SQLITE_UTF8);
+    sqlite3_bind_int64(s, 3, (int64_t)(w->seq + 1));
+    sqlite3_bind_int64(s, 4, w->now_s);
+    sqlite3_bind_int64(s, 5, (int64_t)n);
+    sqlite3_bind_text64(s, 6, (char *)m->out + m->head, n, SQLITE_STATIC, SQLITE_UTF8);
+    enum db_result result = run(w, s);
+    sqlite3_clear_bindings(s);
+    return result;
+}
+
+enum db_result db_doc_patch(struct db_write *w, struct db_op *op)
+{
+    struct db_merge m = {0};
+    struct found f = {0};
+    enum db_result result = find(w, op, &f);
+    if (result == DB_OK && !f.exists)
+        return DB_NONE;
+    if (result == DB_OK)
+        result = read_and_merge(w, op, f.id, &m);
+    if (result == DB_OK)
+        result = store_merged(w, op, f.id, &m);
+    if (result == DB_OK)
+        op->seq = ++w->seq;
+    if (result == DB_OK && op->wants_answer) {
+        op->answer = m.out;
+        op->answer_bytes = m.out_len;
+        op->type_bytes = m.head;
+    } else {
+        free(m.out);
+    }
+    return result;
+}
+
 enum db_result db_doc_read_seq(struct db_write *w, struct db_op *op)
 {
     struct db_precond none = {0}, saved = op->precond;
     struct found f = {0};
-    if (op->kind != DB_OP_PUT)
+    if (op->kind != DB_OP_PUT && op->kind != DB_OP_PATCH)
         return DB_OK;
     op->precond = none;
     enum db_result result = find(w, op, &f);

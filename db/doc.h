@@ -4,7 +4,11 @@
 
 #include "db/reader.h"
 
-enum { DB_KEY_MAX = 512, DB_TYPE_MAX = 255 };
+enum {
+    DB_KEY_MAX = 512,
+    DB_TYPE_MAX = 255,
+    DB_PATCH_BYTES_MAX = 4 << 20, /* of a document that is patched, and of the patch */
+};
 
 /* One document. Pointers die at the next read of the same reader and at db_reader_end. */
 struct db_doc {
@@ -19,6 +23,9 @@ struct db_doc {
 /* Finds key in the reader's snapshot. DB_NONE when it is not there. */
 enum db_result db_doc_get(struct db_reader *r, const char *key, size_t key_len, bool want_body,
                           struct db_doc *doc) __attribute__((warn_unused_result));
+
+/* True for application/json and everything that ends in +json, whatever the parameters. */
+bool db_type_is_json(const char *type, size_t n);
 
 struct db_doc_row {
     const char *key;

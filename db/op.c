@@ -50,6 +50,7 @@ void db_op_forget(struct db_op *op)
     free(op->answer);
     op->answer = NULL;
     op->answer_bytes = 0;
+    op->type_bytes = 0;
     op->created = false;
     op->failed_part = 0;
     op->seq = 0;
@@ -81,7 +82,7 @@ void db_op_int(struct db_op *op, int i, int64_t v)
 
 size_t db_op_bytes(const struct db_op *op)
 {
-    size_t n = sizeof *op + op->room;
+    size_t n = sizeof *op + op->room + op->extra_bytes;
     for (int i = 0; i < DB_OP_VALUES; i++)
         if (op->taken != NULL && op->values[i].p == op->taken)
             n += op->values[i].n;

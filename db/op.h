@@ -24,6 +24,7 @@ enum db_op_kind {
     DB_OP_SESSION_END,      /* hash */
     DB_OP_SESSION_END_ALL,  /* hash: all sessions of its user */
     DB_OP_SESSION_END_USER, /* name: all sessions of that user */
+    DB_OP_PATCH,            /* key, most bytes of the result, merge patch (RFC 7396) */
     DB_OP_KINDS
 };
 
@@ -65,6 +66,9 @@ struct db_op {
     void *owner; /* the caller's */
     uint8_t kind;
     uint8_t validate_json; /* the value at index 2 must parse as JSON */
+    uint8_t wants_answer;  /* patch: the answer is the type of the document, then its bytes */
+    size_t type_bytes;     /* of such an answer, those of the type; filled by the writer */
+    size_t extra_bytes;    /* that applying it will cost, counted in the bounds of the queue */
     struct db_value values[DB_OP_VALUES];
     struct db_precond precond;
     struct db_op *parts; /* of a batch, in order, by next; freed with it */

@@ -17,7 +17,7 @@ struct db_write {
  * DB_EXISTS) that leaves the transaction as it was, or a cause that ends the whole burst. */
 typedef enum db_result db_apply_fn(struct db_write *w, struct db_op *op);
 
-db_apply_fn db_doc_put, db_doc_delete, db_token_new, db_token_revoke;
+db_apply_fn db_doc_put, db_doc_delete, db_doc_patch, db_token_new, db_token_revoke;
 db_apply_fn db_user_new, db_user_password, db_user_grant, db_user_remove, db_user_renew;
 db_apply_fn db_session_new, db_session_touch, db_session_end, db_session_end_all,
     db_session_end_user;

@@ -25,7 +25,7 @@ enum {
     PRUNE_LOOK = 4096,
     PRUNE_BACKLOG = 100000, /* entries not looked at, beyond which bursts pay for pruning too */
     YIELD_NS = 500000,
-    STACK_BYTES = 256 << 10,
+    STACK_BYTES = 512 << 10,
     ERROR_PAGE_BYTES = 4096,
 };
 

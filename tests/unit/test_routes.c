@@ -80,8 +80,8 @@ END_TEST
 
 START_TEST(which_methods_each_has)
 {
-    ck_assert_uint_eq(of("/docs/a")->methods, METHOD_GET | METHOD_HEAD | METHOD_PUT | METHOD_DELETE);
-    ck_assert_uint_eq(of("/docs/a/")->methods, METHOD_GET | METHOD_HEAD);
+    ck_assert_uint_eq(of("/docs/a")->methods, METHOD_GET | METHOD_HEAD | METHOD_PUT | METHOD_DELETE | METHOD_PATCH);
+    ck_assert_uint_eq(of("/docs/a/")->methods, METHOD_GET | METHOD_HEAD | METHOD_POST);
     ck_assert_uint_eq(of("/changes")->methods, METHOD_GET | METHOD_HEAD);
     ck_assert_uint_eq(of("/batch")->methods, METHOD_POST);
     ck_assert_uint_eq(of("/health")->methods, METHOD_GET | METHOD_HEAD);
