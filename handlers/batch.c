@@ -13,6 +13,7 @@
 
 #include "db/doc.h"
 #include "handlers/content.h"
+#include "handlers/docs.h"
 #include "handlers/json.h"
 #include "handlers/json_check.h"
 #include "handlers/json_read.h"
@@ -41,6 +42,7 @@ static const struct verb {
 } verbs[] = {
     {"put", DB_OP_PUT, HAS(KEY) | HAS(TYPE) | HAS(BODY) | HAS(TEXT) | HAS(BASE64) | CONDITIONS},
     {"delete", DB_OP_DELETE, HAS(KEY) | CONDITIONS},
+    {"patch", DB_OP_PATCH, HAS(KEY) | HAS(BODY) | CONDITIONS},
 };
 
 /* A batch being read. */
@@ -52,6 +54,7 @@ struct reading {
     struct db_precond precond;
     struct buf key, type, content; /* of that, decoded */
     struct db_op *op;              /* the batch so far */
+    size_t rewritten;              /* bytes of documents that are patched, so far */
 };
 
 /* Answers with what is wrong about the operation at hand; always false. */
@@ -266,6 +269,24 @@ static bool take_put(struct reading *r)
     return true;
 }
 
+static bool take_patch(struct reading *r)
+{
+    struct str body = r->members[BODY];
+    if (body.p == NULL)
+        return refuse(r, 400, "The member body is missing.");
+    if (body.n > DB_PATCH_BYTES_MAX)
+        return refuse(r, 422, "A patch has at most 4 MiB.");
+    struct db_op *part = new_part(r, body.n);
+    if (part == NULL)
+        return false;
+    db_op_int(part, 1, (int64_t)session_of(r->call)->store->conf->max_body_bytes);
+    db_op_copy(part, 2, DB_VALUE_TEXT, body.p, body.n);
+    part->extra_bytes = docs_patch_cost(r->call, r->part.key);
+    r->rewritten += part->extra_bytes;
+    return r->rewritten <= SEVERAL_BODY_MAX ||
+           refuse(r, 422, "The documents that a batch patches have at most 16 MiB together.");
+}
+
 static bool take_operation(struct reading *r, struct str item)
 {
     r->part.key = (struct str){NULL, 0};
@@ -274,6 +295,8 @@ static bool take_operation(struct reading *r, struct str item)
     switch (r->verb->kind) {
     case DB_OP_PUT:
         return take_put(r);
+    case DB_OP_PATCH:
+        return take_patch(r);
     default:
         return new_part(r, 0) != NULL;
     }
@@ -302,7 +325,7 @@ static bool take_operations(struct reading *r, struct str value)
 /* What a part came to, as the status of the same request by itself. */
 static unsigned status_of(const struct db_op *part)
 {
-    return part->created ? 201 : 204;
+    return part->kind == DB_OP_PATCH ? 200 : part->created ? 201 : 204;
 }
 
 static void put_results(struct json *j, const struct db_op *op)
@@ -339,7 +362,13 @@ static void answer_failure(const struct db_op *op, struct call *c)
         problem_at(c, 412, "The document is not in the state that the operation requires.", &at);
         break;
     case DB_NONE:
-        problem_at(c, 422, "There is no document with this key.", &at);
+        problem_at(c, 422, docs_absent, &at);
+        break;
+    case DB_CONFLICT:
+        problem_at(c, 422, docs_no_merge, &at);
+        break;
+    case DB_TOO_LARGE:
+        problem_at(c, 422, docs_large_merge, &at);
         break;
     case DB_INVALID:
         problem_at(c, 422, "The database does not take this document.", &at);

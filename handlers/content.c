@@ -18,33 +18,15 @@ bool content_type_ok(struct str type)
     return slash && type.n <= DB_TYPE_MAX;
 }
 
-static bool ends_with(struct str s, const char *end)
-{
-    size_t n = strlen(end);
-    return s.n >= n && strncasecmp(s.p + s.n - n, end, n) == 0;
-}
-
 static bool starts_with(struct str s, const char *start)
 {
     size_t n = strlen(start);
     return s.n >= n && strncasecmp(s.p, start, n) == 0;
 }
 
-/* The type without parameters. */
-static struct str essence(struct str type)
-{
-    const char *semicolon = type.n > 0 ? memchr(type.p, ';', type.n) : NULL;
-    if (semicolon != NULL)
-        type.n = (size_t)(semicolon - type.p);
-    while (type.n > 0 && type.p[type.n - 1] == ' ')
-        type.n--;
-    return type;
-}
-
 bool content_is_json(struct str type)
 {
-    struct str e = essence(type);
-    return (e.n == 16 && starts_with(e, "application/json")) || ends_with(e, "+json");
+    return db_type_is_json(type.p, type.n);
 }
 
 static bool is_text(struct str type)

@@ -8,14 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "db/doc.h"
 #include "fcgi/path.h"
 #include "handlers/access.h"
 #include "handlers/content.h"
+#include "handlers/json.h"
 #include "handlers/precond.h"
 #include "handlers/problem.h"
 #include "handlers/store.h"
+#include "seal/id.h"
 
 enum { DOCS_PREFIX_LEN = 6 };
 
@@ -27,7 +30,7 @@ enum { DOCS_PREFIX_LEN = 6 };
 static const char private_headers[] = "Cache-Control: private, no-cache\r\n" GUARDS;
 static const char public_headers[] = "Cache-Control: no-cache\r\n" GUARDS;
 
-static const char no_document[] = "There is no document with this key.";
+const char docs_absent[] = "There is no document with this key.";
 
 struct str docs_key(const struct req *req)
 {
@@ -93,7 +96,7 @@ static enum verdict get(struct call *c, const struct db_precond *p)
         break;
     }
     if (result == DB_NONE) {
-        problem(c, 404, no_document);
+        problem(c, 404, docs_absent);
         return REPLY;
     }
     resp_start(c->resp, 200);
@@ -105,7 +108,12 @@ static enum verdict get(struct call *c, const struct db_precond *p)
 
 static const char no_json[] = "The body is not JSON that parses.";
 
-static void put_location(struct call *c, const struct write *w)
+void docs_guards(struct resp *r)
+{
+    resp_fixed(r, private_headers, sizeof private_headers - 1);
+}
+
+void docs_link_header(struct call *c, const struct write *w, const char *name)
 {
     struct buf *link = &session_of(c)->link;
     const struct db_value *key = &w->op->values[0];
@@ -113,9 +121,24 @@ static void put_location(struct call *c, const struct write *w)
     if (path_encode(link, (struct str){w->mount, w->mount_len}) &&
         buf_add(link, "/docs/", DOCS_PREFIX_LEN, RESP_HEAD_MAX) &&
         path_encode(link, (struct str){key->p, key->n}))
-        resp_header(c->resp, "Location", (struct str){(char *)link->data, link->len});
+        resp_header(c->resp, name, (struct str){(char *)link->data, link->len});
     else
         c->resp->failed = true;
+}
+
+/* What a client that did not choose the key wants to know. */
+static void put_created(struct call *c, const struct db_op *op)
+{
+    struct buf *text = &session_of(c)->text;
+    struct json j = json_start(text);
+    json_raw(&j, "{\"key\":");
+    json_string(&j, (struct str){op->values[0].p, op->values[0].n});
+    json_raw(&j, ",\"etag\":");
+    json_etag(&j, op->seq);
+    json_raw(&j, "}\n");
+    resp_header(c->resp, "Content-Type", STR_LIT("application/json"));
+    resp_body(c->resp, text->data, text->len);
+    c->resp->failed |= j.failed;
 }
 
 static void wrote(struct write *w, struct call *c)
@@ -126,7 +149,12 @@ static void wrote(struct write *w, struct call *c)
         return;
     }
     if (op->result == DB_NONE) {
-        problem(c, 404, no_document);
+        problem(c, 404, docs_absent);
+        return;
+    }
+    if (op->result == DB_PRECONDITION && op->wants_answer) {
+        problem_with(c, 503, "Somebody else has just taken the id that was made; try again.",
+                     (struct problem_header){"Retry-After", "1"});
         return;
     }
     if (op->result != DB_OK) {
@@ -136,17 +164,19 @@ static void wrote(struct write *w, struct call *c)
     resp_start(c->resp, op->created ? 201 : 204);
     if (op->kind == DB_OP_PUT)
         resp_etag(c->resp, op->seq);
-    if (op->created) {
-        put_location(c, w);
+    if (op->created)
+        docs_link_header(c, w, "Location");
+    if (op->wants_answer)
+        put_created(c, op);
+    else if (op->created)
         resp_body(c->resp, NULL, 0);
-    } else {
+    else
         resp_no_body(c->resp);
-    }
 }
 
-static enum verdict put(struct call *c, const struct db_precond *p)
+static enum verdict put(struct call *c, struct str key, const struct db_precond *p)
 {
-    struct str key = docs_key(c->req), type = c->req->content_type;
+    struct str type = c->req->content_type;
     size_t n;
     if (type.n == 0)
         type = STR_LIT("application/octet-stream");
@@ -162,6 +192,7 @@ static enum verdict put(struct call *c, const struct db_precond *p)
     db_op_copy(op, 1, DB_VALUE_TEXT, type.p, type.n);
     db_op_take(op, 2, content_form(type, body, n), body, n);
     op->precond = *p;
+    op->wants_answer = c->req->method == METHOD_POST;
     op->validate_json = content_is_json(type);
     if (op->validate_json && op->values[2].type == DB_VALUE_BLOB) {
         db_op_free(op); /* JSON is UTF-8 without NUL (RFC 8259 8.1); SQLite would not look */
@@ -169,6 +200,26 @@ static enum verdict put(struct call *c, const struct db_precond *p)
         return REPLY;
     }
     return store_write(c, op, wrote);
+}
+
+enum verdict docs_create(struct call *c)
+{
+    struct db_precond p = {.none_match = {.given = 1, .any = 1}};
+    struct buf *key = &session_of(c)->value;
+    struct str collection = docs_key(c->req);
+    char id[SEAL_ID_LEN + 1];
+    struct timespec now;
+    if (collection.n + SEAL_ID_LEN > DB_KEY_MAX) {
+        problem(c, 400, "The path is too long: a key has at most 512 bytes, 26 of them the id.");
+        return REPLY;
+    }
+    clock_gettime(CLOCK_REALTIME, &now);
+    seal_id_new(id, (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000);
+    key->len = 0;
+    if (!buf_add(key, collection.p, collection.n, DB_KEY_MAX) ||
+        !buf_add(key, id, SEAL_ID_LEN, DB_KEY_MAX))
+        return FAIL;
+    return put(c, (struct str){(const char *)key->data, key->len}, &p);
 }
 
 static enum verdict delete(struct call *c, const struct db_precond *p)
@@ -189,7 +240,9 @@ enum verdict docs_item(struct call *c)
         return REPLY;
     switch (c->req->method) {
     case METHOD_PUT:
-        return put(c, &p);
+        return put(c, docs_key(c->req), &p);
+    case METHOD_PATCH:
+        return docs_patch(c, &p);
     case METHOD_DELETE:
         return delete (c, &p);
     default:

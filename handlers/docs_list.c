@@ -126,6 +126,8 @@ enum verdict docs_collection(struct call *c)
     struct buf *value = &session_of(c)->value;
     struct str prefix = docs_key(c->req);
     struct listing l = {0};
+    if (c->req->method == METHOD_POST)
+        return docs_create(c);
     if (prefix.n > DB_KEY_MAX) {
         problem(c, 400, "A key has at most 512 bytes.");
         return REPLY;

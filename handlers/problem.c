@@ -170,6 +170,12 @@ void problem_result(struct call *c, enum db_result result, int64_t pid)
     case DB_EXISTS:
         problem(c, 409, "There is one of that name already.");
         return;
+    case DB_CONFLICT:
+        problem(c, 409, "The document is not one that this can be done with.");
+        return;
+    case DB_TOO_LARGE:
+        problem(c, 413, "What would come of this is larger than the limit.");
+        return;
     case DB_OVERLOAD:
         problem_with(c, 503, "Too many writes are waiting; try again shortly.", retry);
         return;

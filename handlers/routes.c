@@ -11,8 +11,9 @@
 #define READS (METHOD_GET | METHOD_HEAD)
 
 static const struct route routes[] = {
-    {"/docs/", ROUTE_ITEM, READS | METHOD_PUT | METHOD_DELETE, NEED_RIGHTS, docs_item},
-    {"/docs/", ROUTE_COLLECTION, READS, NEED_RIGHTS, docs_collection},
+    {"/docs/", ROUTE_ITEM, READS | METHOD_PUT | METHOD_DELETE | METHOD_PATCH, NEED_RIGHTS,
+     docs_item},
+    {"/docs/", ROUTE_COLLECTION, READS | METHOD_POST, NEED_RIGHTS, docs_collection},
     {"/changes", ROUTE_EXACT, READS, NEED_EACH_READ, changes},
     {"/batch", ROUTE_EXACT, METHOD_POST, NEED_EACH_WRITE, batch},
     {"/health", ROUTE_EXACT, READS, NEED_NOTHING, status_health},

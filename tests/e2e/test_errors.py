@@ -47,8 +47,8 @@ def test_request_id_is_nginxs(site, box):
 
 
 ALLOWED = {
-    "/docs/{0}k": {"GET", "HEAD", "PUT", "DELETE"},
-    "/docs/{0}": {"GET", "HEAD"},
+    "/docs/{0}k": {"GET", "HEAD", "PUT", "DELETE", "PATCH"},
+    "/docs/{0}": {"GET", "HEAD", "POST"},
     "/health": {"GET", "HEAD"},
     "/status": {"GET", "HEAD"},
     "/metrics": {"GET", "HEAD"},

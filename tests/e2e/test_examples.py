@@ -30,6 +30,7 @@ VARIES = [
     (r"\d{4}-\d\d-\d\d([T ])\d\d:\d\d:\d\d", r"DATE\1TIME"),
     (r'("request_id":)"[0-9a-f]{32}"', r"\1ID"),
     (r"hanji_[A-Za-z0-9_-]{43}", "TOKEN"),
+    (r"\b[0-7][0-9a-hjkmnp-tv-z]{25}\b", "MADE"),
 ]
 
 
