@@ -24,8 +24,10 @@ PUT = "PUT /docs/small/{} 201,204 64"
 # ---- upload: 64 MiB, by every way a body can come ----
 
 UPLOAD = 64 * MIB
-# Requests that are due at a fixed rate, whatever happens: what, how many a second, through nginx or straight to the socket.
-PROBES = {"GET": (GET, 400, True), "PUT": (PUT, 40, True), "GET, no nginx": (GET, 200, False)}
+# Requests that are due at a fixed rate, whatever happens: what, how many a second, and the way: through nginx, straight to
+# hanji's socket, or to a static file of nginx. The last two tell whose the waiting is.
+PROBES = {"GET": (GET, 400, "both"), "PUT": (PUT, 40, "both"), "GET, no nginx": (GET, 200, "hanji"),
+          "static file": ("GET /on/file 200 64", 200, "nginx")}
 
 
 class Uploads:
@@ -33,6 +35,7 @@ class Uploads:
 
     WAYS = {
         "Content-Length": ["-T", "{file}"],
+        "Content-Length, 1 Gbit/s": ["-T", "{file}", "--limit-rate", "119M"],
         "chunked": ["-T", "{file}", "-H", "Transfer-Encoding: chunked"],
         "HTTP/2, no length": ["--http2-prior-knowledge", "-T", "-"],
     }
@@ -40,7 +43,7 @@ class Uploads:
     def __init__(self, hanji, path, way):
         self.hanji, self.path, self.way = hanji, path, way
         port = hanji.rig.http2_ports[hanji.name] if "HTTP/2" in way else hanji.port
-        self.address = f"http://127.0.0.1:{port}/docs/large/{way.replace(' ', '').replace('/', '').replace(',', '')}"
+        self.address = f"http://127.0.0.1:{port}/docs/large/{''.join(c for c in way if c.isalnum())}"
         self.seconds = []
         self.failed = None
 
@@ -85,9 +88,11 @@ def with_probes(bench, bar, side, hanji, action, patience_s=120):
             failure.append(error)
         ended.set()
 
-    for kind, (request, rate, nginx) in PROBES.items():
-        target = ["127.0.0.1", hanji.port] if nginx else [hanji.socket]
-        probes[kind] = start_load("load" if nginx else "fcgiload", target, [request], token=hanji.token, c=64, k=1000, R=rate,
+    ways = {"both": ("load", ["127.0.0.1", hanji.port]), "hanji": ("fcgiload", [hanji.socket]),
+            "nginx": ("load", ["127.0.0.1", bench.rig.static_port])}
+    for kind, (request, rate, way) in PROBES.items():
+        tool, target = ways[way]
+        probes[kind] = start_load(tool, target, [request], token=hanji.token, c=64, k=1 if way == "nginx" else 1000, R=rate,
                                   d=patience_s, t=30, w=0.2, l=f"{side}, {kind}", E=True)
     time.sleep(0.4)
     worker = threading.Thread(target=act)
@@ -150,29 +155,37 @@ def bar_upload(bench):
             **{way: lambda way=way: upload_round(bench, hanji, path, way) for way in Uploads.WAYS}})
         bench.rounds = rounds
     probe = {kind: [s["load"]["latency_us"] for s in bench.of("upload", f"alone, {kind}")] for kind in PROBES}
-    rates = ", ".join(f"{rate} {kind}" for kind, (_, rate, _) in PROBES.items())
-    bench.table.add("small requests beside no upload: 99.9 % of GETs within", [p["p99_9"] / 1000 for p in probe["GET"]], unit="ms",
+    rates = "; ".join(f"{rate} {kind}" for kind, (_, rate, _) in PROBES.items())
+    bench.table.add("beside no upload: 99.9 % of GETs within", [p["p99_9"] / 1000 for p in probe["GET"]], unit="ms",
                     note=f"a second: {rates}")
-    bench.table.add("  of GETs without nginx within", [p["p99_9"] / 1000 for p in probe["GET, no nginx"]], unit="ms")
+    control_rows(bench, probe)
     bench.table.add("  the slowest PUT", [p["max"] / 1000 for p in probe["PUT"]], unit="ms")
     for way in Uploads.WAYS:
         upload_rows(bench, way)
+    all_memory = [s["memory"] for s in bench.samples if "memory" in s]
+    bench.table.add("RSS after all uploads and reading them back − before them",
+                    [(all_memory[-1]["last_kib"] - all_memory[0]["first_kib"]) / 1024], unit="MiB")
+
+
+def control_rows(bench, probe):
+    for kind, words in (("GET, no nginx", "GETs straight to hanji"), ("static file", "nginx's static files")):
+        bench.table.add(f"  of {words} within", [p["p99_9"] / 1000 for p in probe[kind]], unit="ms")
 
 
 def upload_rows(bench, way):
     taken = bench.of("upload", f"{way}, uploads")
     probe = {kind: [s["load"]["latency_us"] for s in bench.of("upload", f"{way}, {kind}")] for kind in PROBES}
     memory = [s["memory"] for s in taken]
-    before = next(s["memory"]["first_kib"] for s in bench.samples if "memory" in s)  # no upload was made by then
-    risen = [(max(m["most_kib"], m["mark_kib"]) - before) / 1024 for m in memory]
+    risen = [(max(m["most_kib"], m["mark_kib"]) - m["first_kib"]) / 1024 for m in memory]
     every = median([m["longest_gap_us"] for m in memory]) / 1000
     bench.table.add(f"uploads of 64 MiB, {way}", [64 / seconds for s in taken for seconds in s["seconds"]], unit="MiB/s")
-    bench.table.add("  RSS rises by", risen, ("≤", 4.0), unit="MiB",
-                    note=f"anonymous memory {median([m['anonymous_most_kib'] for m in memory]) / 1024:.2f} MiB; "
-                         f"kernel's mark, and looked at {median([m['looks'] for m in memory]):.0f} times, gaps ≤ {every:.1f} ms")
+    bench.table.add("  RSS rises at most by", [max(risen)], ("≤", 4.0), unit="MiB",
+                    note=f"by round {', '.join(f'{mib:.2f}' for mib in risen)}; anonymous memory at most "
+                         f"{max(m['anonymous_most_kib'] for m in memory) / 1024:.2f} MiB; kernel's mark, and looked at "
+                         f"{median([m['looks'] for m in memory]):.0f} times, gaps ≤ {every:.1f} ms")
     bench.table.add("  99.9 % of GETs within", [p["p99_9"] / 1000 for p in probe["GET"]], ("≤", 10.0), unit="ms",
                     note=f"slowest {max(p['max'] for p in probe['GET']) / 1000:.1f} ms")
-    bench.table.add("  of GETs without nginx within", [p["p99_9"] / 1000 for p in probe["GET, no nginx"]], unit="ms")
+    control_rows(bench, probe)
     bench.table.add("  the slowest PUT", [p["max"] / 1000 for p in probe["PUT"]], ("≤", 1000.0), unit="ms")
 
 
