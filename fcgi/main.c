@@ -180,12 +180,13 @@ static const char *take_keys(struct conf *conf, int argc, char **argv, struct co
     return NULL;
 }
 
-static bool public_ok(const struct conf *conf, struct conf_error *error)
+static bool prefixes_ok(const struct conf *conf, const char *key, const char *list,
+                        struct conf_error *error)
 {
     struct buf lines = {0};
-    bool ok = access_public(conf->public_, &lines);
+    bool ok = access_public(list, &lines);
     buf_free(&lines);
-    return ok || conf_refuse(conf, "public", "a prefix is malformed", error);
+    return ok || conf_refuse(conf, key, "a prefix is malformed", error);
 }
 
 static int run(const struct command *command, const char *conf_file, int argc, char **argv)
@@ -204,7 +205,9 @@ static int run(const struct command *command, const char *conf_file, int argc, c
         fprintf(stderr, "hanji %s: %s\n", command->name, wrong);
         return CTL_USAGE;
     }
-    if (!conf_finish(&conf, &error) || !public_ok(&conf, &error)) {
+    if (!conf_finish(&conf, &error) ||
+        !prefixes_ok(&conf, "public", conf.public_, &error) ||
+        !prefixes_ok(&conf, "sites", conf.sites, &error)) {
         fprintf(stderr, "hanji: %s\n", error.text);
         return EX_CONFIG;
     }
