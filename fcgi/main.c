@@ -180,13 +180,17 @@ static const char *take_keys(struct conf *conf, int argc, char **argv, struct co
     return NULL;
 }
 
-static bool prefixes_ok(const struct conf *conf, const char *key, const char *list,
-                        struct conf_error *error)
+static bool prefixes_ok(const struct conf *conf, struct conf_error *error)
 {
-    struct buf lines = {0};
-    bool ok = access_public(list, &lines);
-    buf_free(&lines);
-    return ok || conf_refuse(conf, key, "a prefix is malformed", error);
+    const char *const lists[] = {conf->public_, conf->basic}, *const keys[] = {"public", "basic"};
+    for (int i = 0; i < 2; i++) {
+        struct buf lines = {0};
+        bool ok = access_public(lists[i], &lines);
+        buf_free(&lines);
+        if (!ok)
+            return conf_refuse(conf, keys[i], "a prefix is malformed", error);
+    }
+    return true;
 }
 
 static int run(const struct command *command, const char *conf_file, int argc, char **argv)
@@ -205,9 +209,7 @@ static int run(const struct command *command, const char *conf_file, int argc, c
         fprintf(stderr, "hanji %s: %s\n", command->name, wrong);
         return CTL_USAGE;
     }
-    if (!conf_finish(&conf, &error) ||
-        !prefixes_ok(&conf, "public", conf.public_, &error) ||
-        !prefixes_ok(&conf, "sites", conf.sites, &error)) {
+    if (!conf_finish(&conf, &error) || !prefixes_ok(&conf, &error)) {
         fprintf(stderr, "hanji: %s\n", error.text);
         return EX_CONFIG;
     }

@@ -66,6 +66,7 @@ void arena_free(struct arena *a)
 enum repeat {
     REPEAT_REFUSE, /* 400: whoever reads the first and whoever reads the last would disagree */
     REPEAT_JOIN,   /* a list: the same as one with commas between */
+    REPEAT_CRUMBS, /* Cookie: the same as one with "; " between (RFC 9113 8.2.3) */
     REPEAT_IGNORE, /* the first counts */
 };
 
@@ -85,13 +86,11 @@ static const struct field fields[] = {
     FIELD("REQUEST_ID", request_id, REPEAT_IGNORE),
     FIELD("REQUEST_URI", request_uri, REPEAT_REFUSE),
     FIELD("SCRIPT_NAME", mount, REPEAT_REFUSE),
-    FIELD("HTTP_RANGE", range, REPEAT_REFUSE),
     FIELD("HTTP_ACCEPT", accept, REPEAT_JOIN),
     FIELD("CONTENT_TYPE", content_type, REPEAT_REFUSE),
     FIELD("DOCUMENT_URI", document_uri, REPEAT_REFUSE),
     FIELD("QUERY_STRING", query, REPEAT_REFUSE),
     FIELD("HTTP_IF_MATCH", if_match, REPEAT_JOIN),
-    FIELD("HTTP_IF_RANGE", if_range, REPEAT_REFUSE),
     FIELD("REQUEST_METHOD", method_name, REPEAT_REFUSE),
     FIELD("CONTENT_LENGTH", content_length, REPEAT_REFUSE),
     FIELD("HTTP_AUTHORIZATION", authorization, REPEAT_REFUSE),
@@ -99,6 +98,15 @@ static const struct field fields[] = {
     FIELD("HTTP_IF_NONE_MATCH", if_none_match, REPEAT_JOIN),
     FIELD("HTTP_IF_MODIFIED_SINCE", if_modified_since, REPEAT_REFUSE),
     FIELD("HTTP_IF_UNMODIFIED_SINCE", if_unmodified_since, REPEAT_REFUSE),
+    FIELD("HTTPS", https, REPEAT_REFUSE),
+    FIELD("HTTP_HOST", host, REPEAT_REFUSE),
+    FIELD("HTTP_COOKIE", cookie, REPEAT_CRUMBS),
+    FIELD("HTTP_ORIGIN", origin, REPEAT_REFUSE),
+    FIELD("REMOTE_ADDR", remote_addr, REPEAT_REFUSE),
+    FIELD("HTTP_REFERER", referer, REPEAT_REFUSE),
+    FIELD("HTTP_USER_AGENT", user_agent, REPEAT_IGNORE),
+    FIELD("HANJI_CHECK_URI", check_uri, REPEAT_REFUSE),
+    FIELD("HTTP_SEC_FETCH_SITE", fetch_site, REPEAT_REFUSE),
 };
 
 struct decoding {
@@ -122,8 +130,8 @@ static void fault(struct req *r, uint16_t status, const char *text)
     r->fault = text;
 }
 
-/* Copies value behind what is there already, with ", " between. */
-static bool store(struct decoding *d, struct str *to, const char *value)
+/* Copies value behind what is there already, with two characters between. */
+static bool store(struct decoding *d, struct str *to, const char *value, const char *between)
 {
     size_t n = strlen(value), sep = to->p != NULL && to->n > 0 ? 2 : 0;
     char *p = arena_alloc(d->arena, to->n + sep + n + 1);
@@ -131,7 +139,7 @@ static bool store(struct decoding *d, struct str *to, const char *value)
         return false;
     if (sep > 0) {
         memcpy(p, to->p, to->n);
-        memcpy(p + to->n, ", ", 2);
+        memcpy(p + to->n, between, 2);
     }
     memcpy(p + to->n + sep, value, n + 1);
     *to = (struct str){p, to->n + sep + n};
@@ -149,7 +157,7 @@ static bool take_param(void *arg, const char *pair, size_t name_len)
         return true;
     if (to->p != NULL && f->repeat == REPEAT_REFUSE)
         fault(d->req, 400, "A header that may stand only once was sent more than once.");
-    return store(d, to, pair + name_len + 1);
+    return store(d, to, pair + name_len + 1, f->repeat == REPEAT_CRUMBS ? "; " : ", ");
 }
 
 static enum method method_of(struct str name)
@@ -173,8 +181,8 @@ static void check_length(struct req *r, const struct frame *f)
 {
     struct str s = r->content_length;
     uint64_t declared = 0;
-    if (s.n == 0)
-        return;
+    if (s.n == 0 || (r->check_uri.n > 0 && f->body_bytes == 0))
+        return; /* an auth_request has the length of a body that stays with the web server */
     for (size_t i = 0; i < s.n; i++) {
         if (s.p[i] < '0' || s.p[i] > '9' || i >= 19) {
             fault(r, 400, "Content-Length is not a decimal number of bytes.");
@@ -221,6 +229,35 @@ static bool set_path(struct arena *a, struct req *r)
     return true;
 }
 
+static struct str copy_text(char **to, struct str text)
+{
+    struct str copy = {text.p ? *to : NULL, text.n};
+    if (text.p == NULL)
+        return copy;
+    memcpy(*to, text.p, text.n);
+    (*to)[text.n] = 0;
+    *to += text.n + 1;
+    return copy;
+}
+
+struct req *req_copy(const struct req *r)
+{
+    size_t bytes = sizeof *r + r->path.n + 1;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        bytes += ((const struct str *)(const void *)((const char *)r + fields[i].offset))->n + 1;
+    struct req *copy = malloc(bytes);
+    if (copy == NULL)
+        return NULL;
+    char *to = (char *)(copy + 1);
+    *copy = *r;
+    copy->path = copy_text(&to, r->path);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        struct str *text = (struct str *)(void *)((char *)copy + fields[i].offset);
+        *text = copy_text(&to, *text);
+    }
+    return copy;
+}
+
 struct req *req_decode(struct arena *a, struct frame *f)
 {
     struct req *r = arena_alloc(a, sizeof *r);
@@ -242,7 +279,5 @@ struct req *req_decode(struct arena *a, struct frame *f)
         fault(r, 413, "The body is larger than max_body allows.");
     else if (f->body_state == FRAME_BODY_NO_MEMORY)
         fault(r, 503, "The memory for request bodies is in use; try again shortly.");
-    else if (f->body_state == FRAME_BODY_NO_SPACE)
-        fault(r, 507, "The disk is full. Nothing was changed; reading goes on.");
     return r;
 }

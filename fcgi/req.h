@@ -40,11 +40,18 @@ struct req {
     struct str if_none_match;
     struct str if_modified_since;
     struct str if_unmodified_since;
-    struct str if_range;
-    struct str range;
     struct str accept;
     struct str last_event_id;
     struct str document_uri, request_uri;
+    struct str https; /* not empty and not "off": the client came over TLS */
+    struct str host;  /* as the client sent it, with its port */
+    struct str cookie;
+    struct str origin;
+    struct str fetch_site; /* Sec-Fetch-Site */
+    struct str referer;
+    struct str user_agent;
+    struct str remote_addr; /* where the web server sends it */
+    struct str check_uri;   /* a path of the site that the web server asks about (auth_request) */
     struct frame *frame; /* holds the body; frame_take_body moves it out */
 };
 
@@ -61,6 +68,10 @@ void *arena_alloc(struct arena *a, size_t n) __attribute__((warn_unused_result))
 void arena_reset(struct arena *a);
 
 void arena_free(struct arena *a);
+
+/* Copies a request whose body does not matter any more: the struct and all its text, in one piece
+ * of memory from malloc. NULL when memory is short. */
+struct req *req_copy(const struct req *r) __attribute__((warn_unused_result));
 
 /* Decodes the whole request in f into memory of the arena. NULL: the parameters are broken or
  * memory is short; the connection is to be closed. */

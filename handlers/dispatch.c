@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "handlers/access.h"
+#include "handlers/basic.h"
 #include "handlers/problem.h"
 #include "handlers/routes.h"
 #include "handlers/store.h"
@@ -41,23 +42,43 @@ static void answer_method(struct call *c, const struct route *route)
                  (struct problem_header){"Allow", allow});
 }
 
+/* How to authenticate here. Basic comes first where it is taken: programs that know nothing else
+ * may not look further. */
+#define BASIC "Basic realm=\"hanji\", charset=\"UTF-8\", "
+#define BEARER "Bearer realm=\"hanji\""
+
+static void unauthorized(struct call *c, bool bad)
+{
+    enum credential_kind kind = session_of(c)->who.kind;
+    bool basic = c->req != NULL && session_of(c)->offers_basic;
+    const char *detail = !bad ? "Log in, or send a token: Authorization: Bearer hanji_..."
+                         : kind != CREDENTIAL_BASIC ? "This token is unknown, revoked or expired."
+                         : basic ? "This name and password do not belong together."
+                                 : "A name and a password (HTTP Basic) are not taken here.";
+    const char *how = bad && kind == CREDENTIAL_TOKEN
+                          ? (basic ? BASIC BEARER ", error=\"invalid_token\""
+                                   : BEARER ", error=\"invalid_token\"")
+                          : (basic ? BASIC BEARER : BEARER);
+    problem_with(c, 401, detail, (struct problem_header){"WWW-Authenticate", how});
+}
+
 bool dispatch_refused(struct call *c, enum access access)
 {
     switch (access) {
     case ACCESS_OK:
         return false;
     case ACCESS_NO_CREDENTIAL:
-        problem_with(c, 401, "A token is needed: Authorization: Bearer hanji_...",
-                     (struct problem_header){"WWW-Authenticate", "Bearer realm=\"hanji\""});
-        return true;
     case ACCESS_BAD_CREDENTIAL:
-        problem_with(c, 401, "This token is unknown, revoked or expired.",
-                     (struct problem_header){"WWW-Authenticate",
-                                             "Bearer realm=\"hanji\", error=\"invalid_token\""});
+        unauthorized(c, access == ACCESS_BAD_CREDENTIAL);
         return true;
     case ACCESS_FORBIDDEN:
-        problem(c, 403, "This token does not cover that path.");
+        problem(c, 403, "This credential does not cover that path.");
         return true;
+    case ACCESS_ORIGIN:
+        problem(c, 403, "It is not clear that a page of this site asked for this: neither "
+                        "Sec-Fetch-Site nor Origin nor Referer says so.");
+        return true;
+    case ACCESS_VERIFY:
     case ACCESS_NO_STORE:
         break;
     }
@@ -109,13 +130,12 @@ enum verdict dispatch(struct call *c)
         answer_method(c, route);
         return REPLY;
     }
-    if (dispatch_refused(c, judge(c, route)))
+    enum access access = judge(c, route);
+    if (access == ACCESS_VERIFY)
+        return basic_verify(c);
+    if (dispatch_refused(c, access))
         return REPLY;
-    return dispatch_settle(c, route->handler(c));
-}
-
-enum verdict dispatch_settle(struct call *c, enum verdict verdict)
-{
+    enum verdict verdict = route->handler(c);
     if (verdict == FAIL || (verdict == REPLY && c->resp->failed)) {
         problem(c, 500, "The answer could not be built; the server's log says more.");
         return REPLY;

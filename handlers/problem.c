@@ -4,8 +4,13 @@
 #include <string.h>
 
 #include "fcgi/log.h"
+#include "fcgi/path.h"
+#include "handlers/auth.h"
+#include "handlers/html.h"
 #include "handlers/json.h"
 #include "handlers/store.h"
+
+enum { LINK_MAX_BYTES = 65536 };
 
 struct about {
     struct str request_id;
@@ -36,6 +41,7 @@ struct saying {
     const char *detail;
     struct str request_id;
     const struct problem_part *part; /* NULL: the whole request */
+    struct str login; /* a link to where one can log in, or nothing */
 };
 
 static void as_json(struct json *j, const struct saying *s)
@@ -59,15 +65,6 @@ static void as_json(struct json *j, const struct saying *s)
     json_raw(j, "}\n");
 }
 
-static void html_text(struct json *j, struct str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        char one[2] = {s.p[i], 0};
-        const char *safe = s.p[i] == '<' ? "&lt;" : s.p[i] == '&' ? "&amp;" : one;
-        json_raw(j, safe);
-    }
-}
-
 static void as_page(struct json *j, const struct saying *s)
 {
     const char *title = resp_reason(s->status);
@@ -83,12 +80,38 @@ static void as_page(struct json *j, const struct saying *s)
     json_raw(j, "</h1><p>");
     html_text(j, (struct str){s->detail, strlen(s->detail)});
     json_raw(j, "</p>");
+    if (s->login.n > 0) {
+        json_raw(j, "<p><a href=\"");
+        html_text(j, s->login);
+        json_raw(j, "\">Log in</a></p>");
+    }
     if (s->request_id.n > 0) {
         json_raw(j, "<p><small>Request ");
         html_text(j, s->request_id);
         json_raw(j, "</small></p>");
     }
     json_raw(j, "</html>\n");
+}
+
+/* Where a person may log in and then come back to what was asked for. */
+static struct str login_link(struct call *c)
+{
+    static const char login[] = "/auth/login", with_next[] = "/auth/login?next=";
+    struct session *s = session_of(c);
+    struct buf *next = &s->value, *link = &s->link;
+    struct str query = c->req->query;
+    next->len = link->len = 0;
+    bool ok = path_encode(next, c->req->mount) && path_encode(next, c->req->path) &&
+              (query.n == 0 || (buf_add(next, "?", 1, LINK_MAX_BYTES) &&
+                                buf_add(next, query.p, query.n, LINK_MAX_BYTES)));
+    struct str back = {(const char *)next->data, next->len};
+    ok = ok && path_encode(link, c->req->mount);
+    if (ok && auth_next_ok(back))
+        ok = buf_add(link, with_next, sizeof with_next - 1, LINK_MAX_BYTES) &&
+             path_encode(link, back);
+    else if (ok)
+        ok = buf_add(link, login, sizeof login - 1, LINK_MAX_BYTES);
+    return ok ? (struct str){(const char *)link->data, link->len} : STR_LIT("");
 }
 
 static bool printable(struct str s)
@@ -107,7 +130,9 @@ static void answer(struct call *c, unsigned status, const char *detail,
     struct json j = json_start(text);
     if (!printable(a.request_id))
         a.request_id = STR_LIT("");
-    struct saying s = {status, detail, a.request_id, part};
+    struct saying s = {status, detail, a.request_id, part, {NULL, 0}};
+    if (status == 401 && a.browser && c->req != NULL && c->req->method == METHOD_GET)
+        s.login = login_link(c);
     if (a.browser)
         as_page(&j, &s);
     else

@@ -3,12 +3,14 @@
 #include <string.h>
 
 #include "handlers/batch.h"
+#include "handlers/auth.h"
 #include "handlers/changes.h"
 #include "handlers/control.h"
 #include "handlers/docs.h"
 #include "handlers/status.h"
 
 #define READS (METHOD_GET | METHOD_HEAD)
+#define ANY_METHOD ~0u
 
 static const struct route routes[] = {
     {"/docs/", ROUTE_ITEM, READS | METHOD_PUT | METHOD_DELETE | METHOD_PATCH, NEED_RIGHTS,
@@ -19,6 +21,10 @@ static const struct route routes[] = {
     {"/health", ROUTE_EXACT, READS, NEED_NOTHING, status_health},
     {"/status", ROUTE_EXACT, READS, NEED_READ, status_json},
     {"/metrics", ROUTE_EXACT, READS, NEED_READ, status_metrics},
+    {"/auth/login", ROUTE_EXACT, READS | METHOD_POST, NEED_NOTHING, auth_login},
+    {"/auth/logout", ROUTE_EXACT, METHOD_POST, NEED_NOTHING, auth_logout},
+    {"/auth/session", ROUTE_EXACT, READS, NEED_NOTHING, auth_session},
+    {"/auth/check", ROUTE_EXACT, ANY_METHOD, NEED_NOTHING, auth_check},
     {"/control/op", ROUTE_EXACT, METHOD_POST, NEED_OPERATOR, control_op},
 };
 

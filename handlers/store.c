@@ -1,14 +1,16 @@
 #include "handlers/store.h"
 
-#include <grp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "fcgi/log.h"
+#include "handlers/basic.h"
 #include "handlers/dispatch.h"
 #include "handlers/problem.h"
+#include "seal/password.h"
 
 enum { SESSION_KEPT_BYTES = 65536 };
 
@@ -46,6 +48,10 @@ static void deliver(void *arg, struct db_op *list)
         struct write *w = op->owner;
         list = op->next;
         op->next = NULL;
+        if (w == NULL) {
+            db_op_free(op); /* store_note */
+            continue;
+        }
         w->op = op;
         w->park.next = NULL;
         *end = &w->park;
@@ -99,24 +105,17 @@ struct db_reader *worker_reader(struct worker *w)
     return w->reader;
 }
 
-/* The group of nginx's workers, -1 when it is not told or not known here. */
-static int64_t group_of(const struct conf *conf)
-{
-    const struct group *g = conf->socket_group[0] != 0 ? getgrnam(conf->socket_group) : NULL;
-    return g != NULL ? (int64_t)g->gr_gid : -1;
-}
-
 bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
                 struct db_error *error)
 {
     struct db_writer_hooks hooks = {.deliver = deliver, .broken = broken, .arg = s};
-    struct db_error no_blobs;
     *s = (struct store){.conf = conf, .stop = stop, .start_s = time(NULL)};
     s->db = store_db_config(conf);
-    if (!access_public(conf->public_, &s->public_) || !access_public(conf->sites, &s->sites)) {
-        snprintf(error->text, sizeof error->text, "public or sites: a prefix is malformed");
+    if (!access_public(conf->public_, &s->public_) || !access_public(conf->basic, &s->basic)) {
+        snprintf(error->text, sizeof error->text, "public or basic: a prefix is malformed");
         return false;
     }
+    seal_pair_key(s->pair_key);
     const struct pool_config pool = {
         .threads = (unsigned)conf->pool_threads,
         .queue = (unsigned)conf->pool_queue,
@@ -129,25 +128,19 @@ bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
         snprintf(error->text, sizeof error->text, "memory is short");
         return false;
     }
-    if (db_writer_start(&s->db, &hooks, &s->writer, error) != DB_OK) {
-        pool_free(s->pool);
-        s->pool = NULL;
-        return false;
-    }
-    s->blobs = db_blobs_open(conf->blobs, group_of(conf), conf->blobs_max_bytes, &no_blobs);
-    if (s->blobs == NULL)
-        log_line(LOG_WARN, "large documents go through FastCGI and memory: no folder for blobs",
-                 "reason", no_blobs.text, NULL);
-    return true;
+    if (db_writer_start(&s->db, &hooks, &s->writer, error) == DB_OK)
+        return true;
+    pool_free(s->pool);
+    s->pool = NULL;
+    return false;
 }
 
 void store_close(struct store *s)
 {
     pool_free(s->pool);
     db_writer_stop(s->writer);
-    db_blobs_close(s->blobs);
     buf_free(&s->public_);
-    buf_free(&s->sites);
+    buf_free(&s->basic);
 }
 
 static void *open_session(struct loop *l, void *arg)
@@ -181,6 +174,7 @@ static void close_session(void *thread)
     buf_free(&s->text);
     buf_free(&s->value);
     buf_free(&s->link);
+    free(s->basic);
     free(s);
 }
 
@@ -268,11 +262,22 @@ static void keep_browser(const struct call *c, struct park *p)
         p->browser = problem_for_browser(c->req);
 }
 
-enum verdict store_write(struct call *c, struct db_op *op,
-                         void (*answer)(struct write *w, struct call *c))
+static void queue(struct session *s, struct db_op *op, struct write *w)
+{
+    op->owner = w;
+    op->next = NULL;
+    *s->writes_tail = op;
+    s->writes_tail = &op->next;
+}
+
+enum verdict store_write_more(struct call *c, struct db_op *op,
+                              void (*answer)(struct write *w, struct call *c), const void *more,
+                              size_t n)
 {
     struct session *s = session_of(c);
     struct str mount = s->mount;
+    size_t align = _Alignof(max_align_t);
+    size_t at = (sizeof(struct write) + mount.n + align) / align * align;
     if (op == NULL)
         return FAIL;
     if (!db_writer_reserve(s->store->writer, op)) {
@@ -280,7 +285,7 @@ enum verdict store_write(struct call *c, struct db_op *op,
         problem_result(c, DB_OVERLOAD, 0);
         return REPLY;
     }
-    struct write *w = loop_park(c, sizeof *w + mount.n, resume);
+    struct write *w = loop_park(c, at + n, resume);
     if (w == NULL) {
         db_writer_release(s->store->writer, op);
         db_op_free(op);
@@ -291,11 +296,26 @@ enum verdict store_write(struct call *c, struct db_op *op,
     w->mount_len = mount.n;
     if (mount.n > 0)
         memcpy(w->mount, mount.p, mount.n);
-    op->owner = w;
-    op->next = NULL;
-    *s->writes_tail = op;
-    s->writes_tail = &op->next;
+    w->more = (char *)w + at;
+    if (n > 0)
+        memcpy((char *)w + at, more, n);
+    queue(s, op, w);
     return PARK;
+}
+
+enum verdict store_write(struct call *c, struct db_op *op,
+                         void (*answer)(struct write *w, struct call *c))
+{
+    return store_write_more(c, op, answer, NULL, 0);
+}
+
+void store_note(struct call *c, struct db_op *op)
+{
+    struct session *s = session_of(c);
+    if (db_writer_reserve(s->store->writer, op))
+        queue(s, op, NULL);
+    else
+        db_op_free(op);
 }
 
 static void run_task(struct job *j, void *thread)
@@ -310,8 +330,7 @@ static enum verdict task_done(struct park *p, struct call *c)
 {
     struct task *t = (struct task *)p;
     session_of(c)->mount = (struct str){t->mount, t->mount_len};
-    enum verdict verdict = t->done(t, c);
-    return c->resp != NULL ? dispatch_settle(c, verdict) : verdict;
+    return t->done(t, c);
 }
 
 void *store_task(struct call *c, size_t size)

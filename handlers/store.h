@@ -5,7 +5,6 @@
 #ifndef HANJI_HANDLERS_STORE_H
 #define HANJI_HANDLERS_STORE_H
 
-#include "db/blobs.h"
 #include "db/doc.h"
 #include "db/writer.h"
 #include "fcgi/conf.h"
@@ -19,9 +18,9 @@ struct store {
     struct db_config db;
     struct db_writer *writer;
     struct pool *pool;
+    struct buf basic;   /* prefixes that may be read with HTTP Basic, in the same form */
+    unsigned char pair_key[32]; /* of seal_pair, for as long as the process lives */
     struct buf public_; /* prefixes anybody may read, one a line, as in token.read */
-    struct buf sites;   /* those of them whose documents may act as pages */
-    struct db_blobs *blobs; /* files for the web server; NULL: there can be none */
     int64_t start_s;    /* wall clock when it was opened */
     enum db_result trouble; /* why writes fail now, DB_OK: they do not; writer's thread */
     void (*stop)(void); /* asks the process to end: the store is broken */
@@ -38,6 +37,10 @@ struct session {
     struct watch *watch;
     struct str mount; /* SCRIPT_NAME of the call being answered, for links */
     struct credential who; /* of the call being answered, when its route asks for one */
+    bool offers_basic;     /* its path may be read with HTTP Basic */
+    struct basic_table *basic; /* made when it is first used */
+    unsigned char touched[DB_TOKEN_HASH_BYTES]; /* the session last noted as in use, and when */
+    int64_t touched_s;
     struct db_op *writes, **writes_tail;
     struct buf text;  /* a body being built */
     struct buf value; /* a query parameter being decoded */
@@ -68,6 +71,7 @@ struct write {
     struct park park;
     struct db_op *op; /* set when it was applied */
     void (*answer)(struct write *w, struct call *c);
+    const void *more; /* what store_write_more was given */
     size_t mount_len;
     char mount[]; /* SCRIPT_NAME, for links */
 };
@@ -78,6 +82,15 @@ struct write {
 enum verdict store_write(struct call *c, struct db_op *op,
                          void (*answer)(struct write *w, struct call *c))
     __attribute__((warn_unused_result));
+
+/* The same, with a copy of n bytes for answer in w->more, aligned for anything. */
+enum verdict store_write_more(struct call *c, struct db_op *op,
+                              void (*answer)(struct write *w, struct call *c), const void *more,
+                              size_t n) __attribute__((warn_unused_result));
+
+/* Queues op for the next burst and forgets it: nobody waits for its result. Takes op in any case;
+ * it is dropped when the queue is full. */
+void store_note(struct call *c, struct db_op *op);
 
 /* What a thread of the pool has. */
 struct worker {

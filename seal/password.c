@@ -100,15 +100,6 @@ void seal_pair(const unsigned char key[SEAL_PAIR_KEY_BYTES], const char *hash,
     sodium_memzero(&state, sizeof state);
 }
 
-bool seal_base64(struct seal_text text, char *out, size_t cap, size_t *n)
-{
-    const char *end = NULL;
-    return text.n > 0 &&
-           sodium_base642bin((unsigned char *)out, cap, text.p, text.n, NULL, n, &end,
-                             sodium_base64_VARIANT_ORIGINAL) == 0 &&
-           end == text.p + text.n;
-}
-
 void seal_wipe(void *p, size_t n)
 {
     if (n > 0)

@@ -39,10 +39,6 @@ void seal_pair_key(unsigned char key[SEAL_PAIR_KEY_BYTES]);
 void seal_pair(const unsigned char key[SEAL_PAIR_KEY_BYTES], const char *hash,
                struct seal_text password, unsigned char pair[SEAL_PAIR_BYTES]);
 
-/* Decodes base64 (RFC 4648 4, padded) into out. False when it is malformed or does not fit. */
-bool seal_base64(struct seal_text text, char *out, size_t cap, size_t *n)
-    __attribute__((warn_unused_result));
-
 /* Overwrites n bytes that were secret. */
 void seal_wipe(void *p, size_t n);
 

@@ -36,8 +36,9 @@ def certificate(base):
 @pytest.fixture(scope="session")
 def site(base, certificate):
     """The shared site.  Its body limit is below nginx's, so that hanji's own is met."""
-    site = harness.Site(base / "site", certificate, max_body="300k", public="pub/,open/")
+    site = harness.Site(base / "site", certificate, max_body="300k", public="pub/,open/", basic="feeds/")
     site.start()
+    site.hanji.command("user", "add", "alice", "--read", "/", "--write", "/", stdin="correct horse\n")
     yield site
     site.stop()
 

@@ -37,13 +37,16 @@ def parse_json(data):
 class Link:
     """A keep-alive connection that is opened again when the other side closed it between requests."""
 
-    def __init__(self, host, port, authority=None, timeout=30, mount=""):
+    def __init__(self, host, port, authority=None, timeout=30, mount="", source=None):
+        """`source`: the address to come from."""
+        source = (source, 0) if source else None
         self.mount = mount
         if authority:
             context = ssl.create_default_context(cafile=str(authority))
-            self.conn = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
+            self.conn = http.client.HTTPSConnection(host, port, timeout=timeout, context=context,
+                                                     source_address=source)
         else:
-            self.conn = http.client.HTTPConnection(host, port, timeout=timeout)
+            self.conn = http.client.HTTPConnection(host, port, timeout=timeout, source_address=source)
 
     def request(self, method, path, body=None, headers=None):
         try:

@@ -5,6 +5,7 @@
 
 #include "handlers/batch.h"
 #include "handlers/changes.h"
+#include "handlers/auth.h"
 #include "handlers/control.h"
 #include "handlers/docs.h"
 #include "handlers/status.h"
@@ -26,6 +27,15 @@ static const struct {
     {"/health", status_health},
     {"/status", status_json},
     {"/metrics", status_metrics},
+    {"/auth/login", auth_login},
+    {"/auth/logout", auth_logout},
+    {"/auth/session", auth_session},
+    {"/auth/check", auth_check},
+    {"/auth", NULL},
+    {"/auth/", NULL},
+    {"/auth/login/", NULL},
+    {"/auth/login/x", NULL},
+    {"/auth/sessions", NULL},
     {"/control/op", control_op},
     {"/", NULL},
     {"/docs", NULL},
