@@ -12,7 +12,8 @@ mkdir "$dir/conf" "$dir/conf/conf.d" "$dir/conf/snippets"
 failed=0
 
 cp nginx-conf/hanji-upstream.conf "$dir/conf/conf.d/"
-cp nginx-conf/hanji-params.conf nginx-conf/hanji-locations.conf "$dir/conf/snippets/"
+cp nginx-conf/hanji-params.conf nginx-conf/hanji-locations.conf nginx-conf/hanji-auth.conf "$dir/conf/snippets/"
+auth_http() { sed "s|/run/hanji-auth-cache|$dir/cache|" nginx-conf/hanji-auth-http.conf; }
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
     -keyout "$dir/key.pem" -out "$dir/cert.pem" 2>/dev/null || { echo "nginx.sh: openssl failed" >&2; exit 1; }
 
@@ -48,6 +49,15 @@ for file in nginx-conf/*.conf; do
     hanji-upstream.conf) try "$file" <<END ;;
         include conf.d/*.conf;
         $listen location / { fastcgi_pass hanji; } }
+END
+    hanji-auth-http.conf) try "$file" <<END ;;
+        $(auth_http)
+END
+    hanji-auth.conf) try "$file" <<END ;;
+        include conf.d/*.conf;
+        $(auth_http)
+        $listen include snippets/hanji-locations.conf; include snippets/hanji-auth.conf;
+        location /private/ { set \$hanji_asks \$document_uri; auth_request /auth/check; error_page 401 /auth/login; } }
 END
     hanji-params.conf) try "$file" <<END ;;
         include conf.d/*.conf;
