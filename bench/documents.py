@@ -42,9 +42,12 @@ def documents_of(size):
 
 
 def put_sizes(bench, bar, hanji, sizes):
+    """Puts the documents and gets each once, so that the files for nginx are made."""
     for size in sizes:
-        bench.load(bar, f"fill {hanji.name} {size_name(size)}", hanji.port, [f"PUT /docs/s{size}/{{}} 201,204 {size}"], hanji=hanji,
-                   c=4, n=documents_of(size), k=documents_of(size), D=True, d=0, w=0)
+        count = documents_of(size)
+        for what, request in (("fill", f"PUT /docs/s{size}/{{}} 201,204 {size}"), ("first", f"GET /docs/s{size}/{{}} 200 {size}")):
+            bench.load(bar, f"{what} {hanji.name} {size_name(size)}", hanji.port, [request], hanji=hanji, c=4, n=count, k=count,
+                       D=True, d=0, w=0)
 
 
 def get_size(bench, bar, side, hanji, size, **options):
