@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 
+#include "db/body.h"
 #include "db/merge.h"
 #include "db/reader_internal.h"
 #include "db/write.h"
 
-/* Columns of SLOT_DOC_GET and SLOT_DOC_HEAD. */
 static void take_row(sqlite3_stmt *s, int first, struct db_doc *doc)
 {
     doc->seq = (uint64_t)sqlite3_column_int64(s, first);
@@ -20,19 +21,19 @@ static void take_row(sqlite3_stmt *s, int first, struct db_doc *doc)
     doc->body = NULL;
 }
 
-enum db_result db_doc_get(struct db_reader *r, const char *key, size_t key_len, bool want_body,
+enum db_result db_doc_get(struct db_reader *r, const char *key, size_t key_len, uint64_t body_max,
                           struct db_doc *doc)
 {
-    sqlite3_stmt *s =
-        want_body ? db_conn_statement(&r->conn, SLOT_DOC_GET,
-                                      "SELECT seq, modified, type, size, body FROM doc"
-                                      " WHERE key = ?1")
-                  : db_conn_statement(&r->conn, SLOT_DOC_HEAD,
-                                      "SELECT seq, modified, type, size FROM doc WHERE key = ?1");
+    /* CASE: SQLite would read a body of any size into memory just to step to its row. */
+    sqlite3_stmt *s = db_conn_statement(&r->conn, SLOT_DOC_GET,
+                                        "SELECT seq, modified, type, size, id,"
+                                        " CASE WHEN size <= ?2 THEN body END"
+                                        " FROM doc WHERE key = ?1");
     if (s == NULL)
         return db_conn_failed(&r->conn);
     db_reader_lend(r, NULL);
     sqlite3_bind_text(s, 1, key, (int)key_len, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 2, (int64_t)body_max);
     int rc = sqlite3_step(s);
     if (rc != SQLITE_ROW) {
         sqlite3_reset(s);
@@ -40,11 +41,17 @@ enum db_result db_doc_get(struct db_reader *r, const char *key, size_t key_len, 
     }
     db_reader_lend(r, s);
     take_row(s, 0, doc);
-    if (want_body) {
-        doc->body = sqlite3_column_blob(s, 4);
-        doc->size = (uint64_t)sqlite3_column_bytes(s, 4);
-    }
+    doc->id = sqlite3_column_int64(s, 4);
+    doc->body = sqlite3_column_blob(s, 5);
+    if (doc->body != NULL)
+        doc->size = (uint64_t)sqlite3_column_bytes(s, 5);
     return doc->type == NULL ? DB_NO_MEMORY : DB_OK;
+}
+
+enum db_result db_doc_body(struct db_reader *r, const struct db_doc *doc,
+                           bool (*each)(void *arg, const void *p, size_t n), void *arg)
+{
+    return db_body_read(&r->conn, doc->id, doc->size, each, arg);
 }
 
 /* Keys below "a/" are those from "a/" to before "a0": '0' is the byte after '/'. */
@@ -147,21 +154,17 @@ static sqlite3_stmt *update_statement(struct db_write *w)
                              " body = ?6 WHERE id = ?1");
 }
 
-enum db_result db_doc_put(struct db_write *w, struct db_op *op)
+static enum db_result put_row(struct db_write *w, struct db_op *op, const struct found *f)
 {
-    struct found f = {0};
-    enum db_result result = find(w, op, &f);
-    if (result != DB_OK)
-        return result;
     sqlite3_stmt *s =
-        f.exists ? update_statement(w)
-                 : db_conn_statement(w->conn, SLOT_DOC_INSERT,
-                                     "INSERT INTO doc (key, type, seq, modified, size, body)"
-                                     " VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+        f->exists ? update_statement(w)
+                  : db_conn_statement(w->conn, SLOT_DOC_INSERT,
+                                      "INSERT INTO doc (key, type, seq, modified, size, body)"
+                                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
     if (s == NULL)
         return db_conn_failed(w->conn);
-    if (f.exists)
-        sqlite3_bind_int64(s, 1, f.id);
+    if (f->exists)
+        sqlite3_bind_int64(s, 1, f->id);
     else
         db_write_bind(s, 1, op, 0);
     db_write_bind(s, 2, op, 1);
@@ -169,8 +172,58 @@ enum db_result db_doc_put(struct db_write *w, struct db_op *op)
     sqlite3_bind_int64(s, 4, w->now_s);
     sqlite3_bind_int64(s, 5, (int64_t)op->values[2].n);
     db_write_bind(s, 6, op, 2);
-    result = run(w, s);
+    enum db_result result = run(w, s);
     sqlite3_clear_bindings(s); /* they point into the operation */
+    return result;
+}
+
+/* The row with its body in memory, for a table into whose column SQLite cannot write by pieces. */
+static enum db_result put_whole(struct db_write *w, struct db_op *op, const struct found *f)
+{
+    struct db_value file = op->values[2];
+    void *p = mmap(NULL, file.n, PROT_READ, MAP_PRIVATE, (int)file.i, 0);
+    if (p == MAP_FAILED)
+        return DB_NO_MEMORY;
+    op->values[2] = (struct db_value){.type = DB_VALUE_BLOB, .p = p, .n = file.n};
+    enum db_result result = put_row(w, op, f);
+    op->values[2] = file;
+    munmap(p, file.n);
+    return result;
+}
+
+/* The row first, with zeroes for a body, then the body piece by piece from its file. */
+static enum db_result put_file(struct db_write *w, struct db_op *op, const struct found *f)
+{
+    struct db_conn *c = w->conn;
+    if (db_conn_statement(c, SLOT_BODY_UNDO, "ROLLBACK TO body") == NULL ||
+        db_conn_statement(c, SLOT_BODY_RELEASE, "RELEASE body") == NULL)
+        return db_conn_failed(c);
+    enum db_result result = db_cause(db_conn_do(c, SLOT_BODY_SAVEPOINT, "SAVEPOINT body"));
+    if (result != DB_OK)
+        return result;
+    result = put_row(w, op, f);
+    if (result == DB_OK) {
+        int64_t id = f->exists ? f->id : sqlite3_last_insert_rowid(c->db);
+        result = db_body_fill(c, id, (int)op->values[2].i, op->values[2].n);
+    }
+    bool indexed = result == DB_EXISTS;
+    if (result != DB_OK && sqlite3_get_autocommit(c->db))
+        return result; /* a full disk, say, has undone the whole transaction */
+    if (result != DB_OK && db_conn_do(c, SLOT_BODY_UNDO, "ROLLBACK TO body") != SQLITE_DONE)
+        return DB_BROKEN;
+    if (db_conn_do(c, SLOT_BODY_RELEASE, "RELEASE body") != SQLITE_DONE)
+        return DB_BROKEN;
+    return indexed ? put_whole(w, op, f) : result;
+}
+
+enum db_result db_doc_put(struct db_write *w, struct db_op *op)
+{
+    struct found f = {0};
+    enum db_result result = find(w, op, &f);
+    if (result != DB_OK)
+        return result;
+    bool file = op->values[2].type == DB_VALUE_FILE;
+    result = file ? put_file(w, op, &f) : put_row(w, op, &f);
     if (result != DB_OK)
         return result;
     op->seq = ++w->seq;
@@ -182,8 +235,8 @@ enum db_result db_doc_delete(struct db_write *w, struct db_op *op)
 {
     struct found f = {0};
     enum db_result result = find(w, op, &f);
-    if (result == DB_OK && !f.exists)
-        return DB_NONE;
+    if ((result == DB_OK || result == DB_PRECONDITION) && !f.exists)
+        return DB_NONE; /* whatever the conditions: RFC 9110 13.2.1 */
     if (result != DB_OK)
         return result;
     sqlite3_stmt *s = db_conn_statement(w->conn, SLOT_DOC_DELETE, "DELETE FROM doc WHERE id = ?1");
@@ -268,7 +321,7 @@ enum db_result db_doc_patch(struct db_write *w, struct db_op *op)
     struct db_merge m = {0};
     struct found f = {0};
     enum db_result result = find(w, op, &f);
-    if (result == DB_OK && !f.exists)
+    if ((result == DB_OK || result == DB_PRECONDITION) && !f.exists)
         return DB_NONE;
     if (result == DB_OK)
         result = read_and_merge(w, op, f.id, &m);

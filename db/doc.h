@@ -12,20 +12,28 @@ enum {
 
 /* One document. Pointers die at the next read of the same reader and at db_reader_end. */
 struct db_doc {
+    int64_t id; /* of the row, for db_doc_body */
     uint64_t seq;
     int64_t modified; /* Unix seconds */
     const char *type;
     size_t type_len;
-    const void *body; /* NULL when it was not asked for, or is empty */
+    const void *body; /* NULL when it is empty, or larger than was asked for */
     uint64_t size;    /* bytes of body */
 };
 
-/* Finds key in the reader's snapshot. DB_NONE when it is not there. */
-enum db_result db_doc_get(struct db_reader *r, const char *key, size_t key_len, bool want_body,
+/* Finds key in the reader's snapshot, with its body when that has at most body_max bytes. DB_NONE
+ * when it is not there. */
+enum db_result db_doc_get(struct db_reader *r, const char *key, size_t key_len, uint64_t body_max,
                           struct db_doc *doc) __attribute__((warn_unused_result));
 
 /* True for application/json and everything that ends in +json, whatever the parameters. */
 bool db_type_is_json(const char *type, size_t n);
+
+/* Calls each with the body of a document that db_doc_get found in the same snapshot, in pieces and
+ * in order, until it returns false (DB_INVALID). Holds one piece in memory. */
+enum db_result db_doc_body(struct db_reader *r, const struct db_doc *doc,
+                           bool (*each)(void *arg, const void *p, size_t n), void *arg)
+    __attribute__((warn_unused_result));
 
 struct db_doc_row {
     const char *key;

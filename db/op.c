@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Wire form: kind, then for each value its type, an 8-byte length or integer (big-endian), and the
  * bytes of text or blob. Behind a batch stand the number of its parts, in 8 bytes, and the parts.
@@ -28,6 +29,9 @@ void db_op_free(struct db_op *op)
         next = part->next;
         db_op_free(part); /* one level: a part has none */
     }
+    for (int i = 0; i < DB_OP_VALUES; i++)
+        if (op->values[i].type == DB_VALUE_FILE)
+            close((int)op->values[i].i);
     free(op->answer);
     free(op->taken);
     free(op);
@@ -75,6 +79,11 @@ void db_op_take(struct db_op *op, int i, enum db_value_type type, void *p, size_
     op->values[i] = (struct db_value){.type = (uint8_t)type, .p = p ? p : op->bytes, .n = n};
 }
 
+void db_op_file(struct db_op *op, int i, int fd, uint64_t n)
+{
+    op->values[i] = (struct db_value){.type = DB_VALUE_FILE, .n = (size_t)n, .i = fd};
+}
+
 void db_op_int(struct db_op *op, int i, int64_t v)
 {
     op->values[i] = (struct db_value){.type = DB_VALUE_INT, .i = v};
@@ -99,13 +108,14 @@ static bool listed(const struct db_tags *t, uint64_t seq)
     return false;
 }
 
-/* RFC 9110 13.2.2: If-Match stands in for If-Unmodified-Since when both are there. */
+/* RFC 9110 13.2.2: If-Match stands in for If-Unmodified-Since when both are there. 13.1.4: what is
+ * not there has no date to be judged by. */
 bool db_precond_holds(const struct db_precond *p, bool exists, uint64_t seq, int64_t modified)
 {
     if (p->match.given) {
         if (!exists || !(p->match.any || listed(&p->match, seq)))
             return false;
-    } else if (p->unmodified_given && (!exists || modified > p->unmodified_since)) {
+    } else if (p->unmodified_given && exists && modified > p->unmodified_since) {
         return false;
     }
     return !(p->none_match.given && exists && (p->none_match.any || listed(&p->none_match, seq)));
@@ -142,6 +152,7 @@ static unsigned char *encode(const struct db_op *op, unsigned char *out)
     *out++ = op->kind;
     for (int i = 0; i < DB_OP_VALUES; i++) {
         const struct db_value *v = &op->values[i];
+        assert(v->type != DB_VALUE_FILE);
         *out = v->type;
         put_be64(out + 1, v->type == DB_VALUE_INT ? (uint64_t)v->i : v->n);
         out += WIRE_VALUE_HEAD;

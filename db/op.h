@@ -35,13 +35,19 @@ enum {
     DB_OP_WIRE_MAX = (256 << 20) + (1 << 20),
 };
 
-enum db_value_type { DB_VALUE_NONE, DB_VALUE_TEXT, DB_VALUE_BLOB, DB_VALUE_INT };
+enum db_value_type {
+    DB_VALUE_NONE,
+    DB_VALUE_TEXT,
+    DB_VALUE_BLOB,
+    DB_VALUE_INT,
+    DB_VALUE_FILE, /* n bytes of an open file, stored as BLOB; never on the wire */
+};
 
 struct db_value {
     uint8_t type;
     const void *p; /* text is not NUL-terminated */
     size_t n;
-    int64_t i;
+    int64_t i; /* the integer, or the descriptor of the file */
 };
 
 /* What must be true of the row for the operation to be applied. Lists are cut at DB_TAGS_MAX. */
@@ -103,6 +109,9 @@ void db_op_copy(struct db_op *op, int i, enum db_value_type type, const void *p,
 /* Sets value i to memory from malloc that the operation frees. At most one. */
 void db_op_take(struct db_op *op, int i, enum db_value_type type, void *p, size_t n);
 void db_op_int(struct db_op *op, int i, int64_t v);
+
+/* Sets value i to the first n bytes of a file, whose descriptor the operation closes. */
+void db_op_file(struct db_op *op, int i, int fd, uint64_t n);
 
 /* Forgets what an attempt to apply it left, in its parts too. */
 void db_op_forget(struct db_op *op);

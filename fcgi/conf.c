@@ -47,10 +47,21 @@ static const struct key keys[] = {
      "requests per reactor thread that wait for changes; 503 beyond"},
     {"heartbeat", KIND_TIME, AT(heartbeat_ms), "20s", 100, 60000,
      "silence after which a stream of changes gets a sign of life"},
-    {"max_body", KIND_SIZE, AT(max_body_bytes), "1m", 1024, 256 * MIB,
+    {"max_body", KIND_SIZE, AT(max_body_bytes), "64m", 1024, 256 * MIB,
      "largest request body; 413 beyond"},
+    {"body_in_memory", KIND_SIZE, AT(body_in_memory_bytes), "256k", 4096, 16 * MIB,
+     "larger request bodies wait in an unlinked file beside the database"},
     {"body_memory", KIND_SIZE, AT(body_memory_bytes), "64m", 65536, 16 * GIB,
-     "memory for all request bodies in flight, and for answers not yet taken; 503 beyond"},
+     "memory for all request bodies in flight; further ones wait in files, too"},
+    {"sendfile_header", KIND_TEXT, AT(sendfile_header_name), "x-accel-redirect", 0, 0,
+     "how the web server sends large documents: x-accel-redirect, x-sendfile or none"},
+    {"accel_min", KIND_SIZE, AT(accel_min_bytes), "16k", 1, GIB,
+     "documents of this size and more are sent by the web server, from a file"},
+    {"blobs", KIND_TEXT, AT(blobs), "", 0, 0,
+     "folder of those files; the web server must be able to read it (default: the database's "
+     "name with .blobs)"},
+    {"blobs_max", KIND_SIZE, AT(blobs_max_bytes), "1g", MIB, 1024 * GIB,
+     "size of that folder beyond which files not used for ten minutes are removed"},
     {"request_timeout", KIND_TIME, AT(request_timeout_ms), "60s", 10, DAY_MS,
      "time for a request to arrive whole"},
     {"write_timeout", KIND_TIME, AT(write_timeout_ms), "60s", 10, DAY_MS,
@@ -73,6 +84,8 @@ static const struct key keys[] = {
      "page cache of the writer"},
     {"public", KIND_LIST, AT(public_), "", 0, 0,
      "document-key prefixes anybody may read, separated by commas; may stand on several lines"},
+    {"sites", KIND_LIST, AT(sites), "", 0, 0,
+     "prefixes anybody may read whose documents may act as pages: served without the sandbox"},
     {"basic", KIND_LIST, AT(basic), "", 0, 0,
      "prefixes that may also be read with a name and a password (HTTP Basic)"},
     {"session_idle", KIND_TIME, AT(session_idle_ms), "14d", 60000, 400 * DAY_MS,
@@ -336,21 +349,48 @@ bool conf_flag(struct conf *c, const char *name, const char *value, struct conf_
     return set(c, k, value, CONF_FLAG, error);
 }
 
+/* NAME.SUFFIX of the database, unless it was set. */
+static bool beside_database(const struct conf *c, char *text, const char *suffix)
+{
+    if (text[0] != 0)
+        return true;
+    int n = snprintf(text, CONF_TEXT_MAX, "%s.%s", c->database, suffix);
+    return n >= 0 && n <= CONF_VALUE_MAX;
+}
+
+static bool parse_sendfile_header(struct conf *c)
+{
+    static const char *const names[] = {"none", "x-accel-redirect", "x-sendfile"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(c->sendfile_header_name, names[i]) == 0) {
+            c->sendfile_header = (enum sendfile_header)i;
+            return true;
+        }
+    return false;
+}
+
+static void set_spool(struct conf *c)
+{
+    const char *slash = strrchr(c->database, '/');
+    size_t n = slash == NULL ? 0 : slash == c->database ? 1 : (size_t)(slash - c->database);
+    snprintf(c->spool, sizeof c->spool, "%.*s", n > 0 ? (int)n : 1, n > 0 ? c->database : ".");
+}
+
 bool conf_finish(struct conf *c, struct conf_error *error)
 {
-    if (c->control[0] == 0) {
-        int n = snprintf(c->control, sizeof c->control, "%s.control", c->database);
-        if (n < 0 || n > CONF_VALUE_MAX)
-            return conf_refuse(c, "database", "the name is too long", error);
-    }
+    if (!beside_database(c, c->control, "control") || !beside_database(c, c->blobs, "blobs"))
+        return conf_refuse(c, "database", "the name is too long", error);
+    set_spool(c);
     if (!log_level_parse(c->log_level_name, &c->log_level))
         return conf_refuse(c, "log_level", "it is error, warn, info or debug", error);
-    if (c->queue_bytes < c->max_body_bytes)
+    if (!parse_sendfile_header(c))
+        return conf_refuse(c, "sendfile_header", "it is x-accel-redirect, x-sendfile or none",
+                           error);
+    if (c->queue_bytes < 2 * c->body_in_memory_bytes)
         return conf_refuse(c, "queue_bytes",
-                           "it is smaller than max_body: no such body could be stored", error);
-    if (c->body_memory_bytes < c->max_body_bytes)
-        return conf_refuse(c, "body_memory",
-                           "it is smaller than max_body: no such body could be taken", error);
+                           "it is smaller than twice body_in_memory: such bodies could not be "
+                           "stored",
+                           error);
     if (c->wal_limit_bytes <= c->checkpoint_bytes)
         return conf_refuse(c, "wal_limit", "it must be larger than checkpoint_size", error);
     return true;

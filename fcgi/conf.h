@@ -18,12 +18,24 @@ enum {
     CONF_KEYS_MAX = 64,
 };
 
+/* How the web server is told to send a file by itself. */
+enum sendfile_header {
+    SENDFILE_NONE,
+    SENDFILE_X_ACCEL_REDIRECT, /* nginx: a URI of an internal location */
+    SENDFILE_X_SENDFILE,       /* lighttpd and others: the name of the file */
+};
+
 struct conf {
     char database[CONF_TEXT_MAX];
     char socket[CONF_TEXT_MAX];
     char socket_group[CONF_TEXT_MAX];
     char control[CONF_TEXT_MAX];
+    char spool[CONF_TEXT_MAX]; /* folder of the database; not a key */
+    char blobs[CONF_TEXT_MAX];
+    char sendfile_header_name[CONF_TEXT_MAX];
+    enum sendfile_header sendfile_header;
     char public_[CONF_TEXT_MAX];
+    char sites[CONF_TEXT_MAX];
     char basic[CONF_TEXT_MAX];
     char log_level_name[CONF_TEXT_MAX];
     enum log_level log_level;
@@ -37,6 +49,7 @@ struct conf {
     uint64_t heartbeat_ms;
     uint64_t max_body_bytes;
     uint64_t body_memory_bytes;
+    uint64_t body_in_memory_bytes;
     uint64_t request_timeout_ms;
     uint64_t write_timeout_ms;
     uint64_t drain_timeout_ms;
@@ -47,6 +60,8 @@ struct conf {
     uint64_t burst_operations;
     uint64_t checkpoint_bytes;
     uint64_t wal_limit_bytes;
+    uint64_t accel_min_bytes;
+    uint64_t blobs_max_bytes;
     uint64_t read_cache_bytes;
     uint64_t write_cache_bytes;
     /* where each value was set, in order of the table: a line of file, or an enum conf_origin */

@@ -1,8 +1,12 @@
 #include "fcgi/frame.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "fcgi/spool.h"
 
 enum sink { SINK_DROP, SINK_SMALL, SINK_PARAMS, SINK_STDIN };
 
@@ -215,11 +219,52 @@ static bool take_params(struct frame *f, const unsigned char *p, size_t n)
     return buf_add(&f->params, p, n, FRAME_PARAMS_AT + FRAME_PARAMS_MAX);
 }
 
+static void close_spool(struct frame *f)
+{
+    if (f->spooled)
+        close(f->spool_fd);
+    f->spooled = false;
+}
+
 static void drop_body(struct frame *f, enum frame_body why)
 {
     f->body_state = why;
     buf_free(&f->body);
     discharge(f);
+    close_spool(f);
+}
+
+/* The body goes to a file from here on, with what memory has of it. */
+static bool start_spool(struct frame *f, const struct frame_limits *limits)
+{
+    if (limits->spool == NULL)
+        return false;
+    f->spool_fd = spool_open(limits->spool);
+    if (f->spool_fd < 0)
+        return false;
+    f->spooled = true;
+    if (!spool_write(f->spool_fd, f->body.data, f->body.len))
+        return false;
+    buf_free(&f->body);
+    discharge(f);
+    return true;
+}
+
+static bool in_memory(struct frame *f, const struct frame_limits *limits, const unsigned char *p,
+                      size_t n)
+{
+    size_t most = limits->spool != NULL ? limits->memory_max : limits->body_max;
+    if (!buf_reserve(&f->body, n, most) || !charge(f, f->body.cap))
+        return false;
+    memcpy(f->body.data + f->body.len, p, n);
+    f->body.len += n;
+    return true;
+}
+
+static enum frame_body cause(const struct frame_limits *limits)
+{
+    bool space = errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO;
+    return limits->spool != NULL && space ? FRAME_BODY_NO_SPACE : FRAME_BODY_NO_MEMORY;
 }
 
 static void take_stdin(struct frame *f, const struct frame_limits *limits, const unsigned char *p,
@@ -232,12 +277,10 @@ static void take_stdin(struct frame *f, const struct frame_limits *limits, const
         drop_body(f, FRAME_BODY_TOO_LARGE);
         return;
     }
-    if (!buf_reserve(&f->body, n, limits->body_max) || !charge(f, f->body.cap)) {
-        drop_body(f, FRAME_BODY_NO_MEMORY);
+    if (!f->spooled && in_memory(f, limits, p, n))
         return;
-    }
-    memcpy(f->body.data + f->body.len, p, n);
-    f->body.len += n;
+    if ((!f->spooled && !start_spool(f, limits)) || !spool_write(f->spool_fd, p, n))
+        drop_body(f, cause(limits));
 }
 
 static bool take_content(struct frame *f, const struct frame_limits *limits,
@@ -345,23 +388,46 @@ void frame_reset(struct frame *f)
     f->params.len = 0;
     buf_free(&f->body);
     discharge(f);
+    close_spool(f);
 }
 
 void frame_free(struct frame *f)
 {
+    close_spool(f);
     buf_free(&f->params);
     buf_free(&f->body);
     buf_free(&f->replies);
     discharge(f);
 }
 
+static unsigned char *load_spool(struct frame *f, size_t *len)
+{
+    *len = (size_t)f->body_bytes;
+    unsigned char *p = malloc(*len);
+    if (p != NULL && !spool_read(f->spool_fd, p, *len, 0)) {
+        free(p);
+        p = NULL;
+    }
+    close_spool(f);
+    return p;
+}
+
 unsigned char *frame_take_body(struct frame *f, size_t *len)
 {
     unsigned char *p = f->body.data;
+    if (f->spooled)
+        return load_spool(f, len);
     *len = f->body.len;
     if (f->body.len == 0)
         return NULL;
     f->body = (struct buf){0};
     discharge(f);
     return p;
+}
+
+int frame_take_spool(struct frame *f)
+{
+    int fd = f->spooled ? f->spool_fd : -1;
+    f->spooled = false;
+    return fd;
 }

@@ -61,11 +61,14 @@ enum frame_result {
 enum frame_body {
     FRAME_BODY_OK,
     FRAME_BODY_TOO_LARGE, /* more than limits.body_max: read to its end, not kept */
-    FRAME_BODY_NO_MEMORY, /* the memory for all bodies is used up: read, not kept */
+    FRAME_BODY_NO_MEMORY, /* memory or descriptors are short: read, not kept */
+    FRAME_BODY_NO_SPACE,  /* it cannot be written to its file: read, not kept */
 };
 
 struct frame_limits {
-    size_t body_max; /* bytes of one body that are kept */
+    size_t body_max;     /* bytes of one body that are kept */
+    size_t memory_max;   /* bytes of it that are kept in memory; beyond, it goes to a file */
+    const char *spool;   /* folder of that file; NULL: no body goes to a file */
 };
 
 struct frame {
@@ -89,6 +92,8 @@ struct frame {
     size_t charged;      /* bytes this body holds of the budget */
     struct buf params;   /* name-value pairs, from FRAME_PARAMS_AT on; room for records around */
     struct buf body;
+    bool spooled; /* the body is in the file, body is empty */
+    int spool_fd;
     struct buf replies;
 };
 
@@ -110,8 +115,13 @@ void frame_reset(struct frame *f);
 void frame_free(struct frame *f);
 
 /* Hands the body over to the caller, who frees it with free(); NULL and *len 0 for an empty body.
- * Its bytes leave the budget. */
+ * Its bytes leave the budget. A body that went to a file is read back: only for bodies that are
+ * known to be small enough. NULL with *len above 0: memory is short. */
 unsigned char *frame_take_body(struct frame *f, size_t *len);
+
+/* Hands the file of a spooled body over to the caller, who closes it; its length is body_bytes. -1
+ * when the body is in memory. */
+int frame_take_spool(struct frame *f);
 
 /* The memory that all bodies being collected may hold together, process-wide. Set before serving.
  * Default 64 MiB. */

@@ -237,6 +237,7 @@ static void act(struct loop *l, struct conn *c, struct call *call, enum verdict 
     } else if (verdict == STREAM) {
         send_head(l, c, call->resp, call->stream);
     } else {
+        call->resp->failed |= verdict == FAIL;
         loop_send_answer(l, c, call->resp);
     }
 }

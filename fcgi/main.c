@@ -182,8 +182,9 @@ static const char *take_keys(struct conf *conf, int argc, char **argv, struct co
 
 static bool prefixes_ok(const struct conf *conf, struct conf_error *error)
 {
-    const char *const lists[] = {conf->public_, conf->basic}, *const keys[] = {"public", "basic"};
-    for (int i = 0; i < 2; i++) {
+    const char *const lists[] = {conf->public_, conf->sites, conf->basic};
+    const char *const keys[] = {"public", "sites", "basic"};
+    for (int i = 0; i < 3; i++) {
         struct buf lines = {0};
         bool ok = access_public(lists[i], &lines);
         buf_free(&lines);

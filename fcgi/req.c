@@ -86,11 +86,13 @@ static const struct field fields[] = {
     FIELD("REQUEST_ID", request_id, REPEAT_IGNORE),
     FIELD("REQUEST_URI", request_uri, REPEAT_REFUSE),
     FIELD("SCRIPT_NAME", mount, REPEAT_REFUSE),
+    FIELD("HTTP_RANGE", range, REPEAT_REFUSE),
     FIELD("HTTP_ACCEPT", accept, REPEAT_JOIN),
     FIELD("CONTENT_TYPE", content_type, REPEAT_REFUSE),
     FIELD("DOCUMENT_URI", document_uri, REPEAT_REFUSE),
     FIELD("QUERY_STRING", query, REPEAT_REFUSE),
     FIELD("HTTP_IF_MATCH", if_match, REPEAT_JOIN),
+    FIELD("HTTP_IF_RANGE", if_range, REPEAT_REFUSE),
     FIELD("REQUEST_METHOD", method_name, REPEAT_REFUSE),
     FIELD("CONTENT_LENGTH", content_length, REPEAT_REFUSE),
     FIELD("HTTP_AUTHORIZATION", authorization, REPEAT_REFUSE),
@@ -279,5 +281,7 @@ struct req *req_decode(struct arena *a, struct frame *f)
         fault(r, 413, "The body is larger than max_body allows.");
     else if (f->body_state == FRAME_BODY_NO_MEMORY)
         fault(r, 503, "The memory for request bodies is in use; try again shortly.");
+    else if (f->body_state == FRAME_BODY_NO_SPACE)
+        fault(r, 507, "The disk is full. Nothing was changed; reading goes on.");
     return r;
 }

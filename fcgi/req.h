@@ -40,6 +40,8 @@ struct req {
     struct str if_none_match;
     struct str if_modified_since;
     struct str if_unmodified_since;
+    struct str if_range;
+    struct str range;
     struct str accept;
     struct str last_event_id;
     struct str document_uri, request_uri;

@@ -64,15 +64,28 @@ bool access_public(const char *list, struct buf *out)
     return true;
 }
 
-static bool is_public(const struct call *c, struct str path)
+static bool listed(const struct buf *lines, struct str path)
 {
-    const struct buf *lines = &session_of(c)->store->public_;
-    return access_covers((struct str){(const char *)lines->data, lines->len}, path);
+    return lines->len > 0 && access_covers((struct str){(const char *)lines->data, lines->len},
+                                           path);
 }
 
-bool access_is_public(const struct call *c)
+static enum access_public public_kind(const struct call *c, struct str path)
 {
-    return is_public(c, c->req->path);
+    const struct store *store = session_of(c)->store;
+    if (listed(&store->sites, path))
+        return ACCESS_SITE;
+    return listed(&store->public_, path) ? ACCESS_PUBLIC : ACCESS_PRIVATE;
+}
+
+static bool is_public(const struct call *c, struct str path)
+{
+    return public_kind(c, path) != ACCESS_PRIVATE;
+}
+
+enum access_public access_public_kind(const struct call *c)
+{
+    return public_kind(c, c->req->path);
 }
 
 bool access_covers_or_public(const struct call *c, struct str lines, struct str path)

@@ -53,8 +53,14 @@ const struct credential *access_who(const struct call *c);
  * were parked. */
 enum access access_judge(struct call *c, const struct credential *who, struct str path, bool write);
 
-/* True when the call's path can be read without a credential. */
-bool access_is_public(const struct call *c);
+enum access_public {
+    ACCESS_PRIVATE,
+    ACCESS_PUBLIC, /* can be read without a credential */
+    ACCESS_SITE,   /* … and its documents may act as pages of the site */
+};
+
+/* What the configuration says of the call's path. */
+enum access_public access_public_kind(const struct call *c);
 
 /* Turns what a person writes into a prefix of URL paths and appends it as a line to out: a leading
  * '/' means a path, anything else a document key ("" all documents). False when malformed or memory

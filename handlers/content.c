@@ -29,7 +29,7 @@ bool content_is_json(struct str type)
     return db_type_is_json(type.p, type.n);
 }
 
-static bool is_text(struct str type)
+bool content_is_text(struct str type)
 {
     return starts_with(type, "text/") || content_is_json(type);
 }
@@ -37,5 +37,5 @@ static bool is_text(struct str type)
 enum db_value_type content_form(struct str type, const void *body, size_t n)
 {
     bool lossless = n == 0 || (memchr(body, 0, n) == NULL && utf8_ok((const char *)body, n));
-    return is_text(type) && lossless ? DB_VALUE_TEXT : DB_VALUE_BLOB;
+    return content_is_text(type) && lossless ? DB_VALUE_TEXT : DB_VALUE_BLOB;
 }

@@ -12,6 +12,9 @@ bool content_type_ok(struct str type);
 /* application/json and everything that ends in +json, whatever the parameters. */
 bool content_is_json(struct str type);
 
+/* text/… and JSON. */
+bool content_is_text(struct str type);
+
 /* TEXT in the file, for people and json_extract, where that gives back the same bytes. */
 enum db_value_type content_form(struct str type, const void *body, size_t n);
 

@@ -135,7 +135,11 @@ enum verdict dispatch(struct call *c)
         return basic_verify(c);
     if (dispatch_refused(c, access))
         return REPLY;
-    enum verdict verdict = route->handler(c);
+    return dispatch_settle(c, route->handler(c));
+}
+
+enum verdict dispatch_settle(struct call *c, enum verdict verdict)
+{
     if (verdict == FAIL || (verdict == REPLY && c->resp->failed)) {
         problem(c, 500, "The answer could not be built; the server's log says more.");
         return REPLY;

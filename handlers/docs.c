@@ -9,26 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "db/doc.h"
 #include "fcgi/path.h"
-#include "handlers/access.h"
+#include "fcgi/spool.h"
 #include "handlers/content.h"
 #include "handlers/json.h"
+#include "handlers/json_check.h"
 #include "handlers/precond.h"
 #include "handlers/problem.h"
 #include "handlers/store.h"
 #include "seal/id.h"
 
-enum { DOCS_PREFIX_LEN = 6 };
-
-/* Browsers ask again each time and mostly get 304; caches shared by people keep nothing private. */
-#define GUARDS                                                                                     \
-    "X-Content-Type-Options: nosniff\r\n"                                                          \
-    "Content-Security-Policy: sandbox; default-src 'none'; style-src 'unsafe-inline'; "            \
-    "img-src data:\r\n"
-static const char private_headers[] = "Cache-Control: private, no-cache\r\n" GUARDS;
-static const char public_headers[] = "Cache-Control: no-cache\r\n" GUARDS;
+enum { DOCS_PREFIX_LEN = 6, INSPECT_BYTES = 65536 };
 
 const char docs_absent[] = "There is no document with this key.";
 
@@ -47,7 +41,7 @@ bool docs_key_ok(struct session *s, struct str key)
 }
 
 /* Answers when the key or a precondition is malformed. */
-static bool refused(struct call *c, struct db_precond *p)
+static bool refused(struct call *c, struct precond *p)
 {
     char detail[96];
     if (docs_key(c->req).n > DB_KEY_MAX) {
@@ -62,56 +56,7 @@ static bool refused(struct call *c, struct db_precond *p)
     return true;
 }
 
-static void put_validators(struct call *c, const struct db_doc *doc)
-{
-    resp_etag(c->resp, doc->seq);
-    resp_header_date(c->resp, "Last-Modified", doc->modified);
-    if (access_is_public(c))
-        resp_fixed(c->resp, public_headers, sizeof public_headers - 1);
-    else
-        resp_fixed(c->resp, private_headers, sizeof private_headers - 1);
-}
-
-static enum verdict get(struct call *c, const struct db_precond *p)
-{
-    struct str key = docs_key(c->req);
-    struct db_doc doc = {0};
-    bool head = c->req->method == METHOD_HEAD;
-    struct db_reader *reader = session_reader(c);
-    enum db_result result = reader ? db_doc_get(reader, key.p, key.n, !head, &doc) : DB_BROKEN;
-    if (result != DB_OK && result != DB_NONE) {
-        problem_result(c, result, 0);
-        return REPLY;
-    }
-    switch (precond_get(c->req, p, result == DB_OK, doc.seq, doc.modified)) {
-    case PRECOND_FAILED:
-        problem_result(c, DB_PRECONDITION, 0);
-        return REPLY;
-    case PRECOND_NOT_MODIFIED:
-        resp_start(c->resp, 304);
-        put_validators(c, &doc);
-        resp_no_body(c->resp);
-        return REPLY;
-    case PRECOND_GO:
-        break;
-    }
-    if (result == DB_NONE) {
-        problem(c, 404, docs_absent);
-        return REPLY;
-    }
-    resp_start(c->resp, 200);
-    resp_header(c->resp, "Content-Type", (struct str){doc.type, doc.type_len});
-    put_validators(c, &doc);
-    resp_body(c->resp, doc.body, (size_t)doc.size);
-    return REPLY;
-}
-
 static const char no_json[] = "The body is not JSON that parses.";
-
-void docs_guards(struct resp *r)
-{
-    resp_fixed(r, private_headers, sizeof private_headers - 1);
-}
 
 void docs_link_header(struct call *c, const struct write *w, const char *name)
 {
@@ -144,10 +89,6 @@ static void put_created(struct call *c, const struct db_op *op)
 static void wrote(struct write *w, struct call *c)
 {
     const struct db_op *op = w->op;
-    if (op->result == DB_INVALID && op->validate_json) {
-        problem(c, 400, no_json);
-        return;
-    }
     if (op->result == DB_NONE) {
         problem(c, 404, docs_absent);
         return;
@@ -174,6 +115,91 @@ static void wrote(struct write *w, struct call *c)
         resp_no_body(c->resp);
 }
 
+/* A large body whose type asks for more than keeping its bytes: looked at on a thread of the
+ * pool. */
+struct inspection {
+    struct task task;
+    struct db_op *op; /* whose value 2 is the file */
+    bool json;
+    bool wrong; /* it is not JSON */
+    bool failed; /* the file could not be read */
+};
+
+static bool inspect_json(struct inspection *i, int fd, size_t n)
+{
+    struct json_check check;
+    unsigned char piece[INSPECT_BYTES];
+    json_check_start(&check);
+    for (size_t at = 0; at < n;) {
+        size_t take = n - at < sizeof piece ? n - at : sizeof piece;
+        if (!spool_read(fd, piece, take, at)) {
+            i->failed = true;
+            return false;
+        }
+        if (!json_check_feed(&check, piece, take))
+            return false;
+        at += take;
+    }
+    return json_check_end(&check);
+}
+
+/* Text that people may want to read in the file is taken into memory, to be stored as TEXT. */
+static void load_text(struct inspection *i, struct str type)
+{
+    struct db_value file = i->op->values[2];
+    unsigned char *p = malloc(file.n);
+    if (p == NULL || !spool_read((int)file.i, p, file.n, 0)) {
+        i->failed = true;
+        free(p);
+        return;
+    }
+    db_op_take(i->op, 2, content_form(type, p, file.n), p, file.n);
+    close((int)file.i);
+}
+
+static void inspect(struct task *t, struct worker *worker)
+{
+    struct inspection *i = (struct inspection *)t;
+    const struct db_value *type = &i->op->values[1], *file = &i->op->values[2];
+    (void)worker;
+    i->wrong = i->json && !inspect_json(i, (int)file->i, file->n);
+    if (!i->wrong && file->n <= DOCS_TEXT_MAX)
+        load_text(i, (struct str){type->p, type->n});
+}
+
+static enum verdict inspected(struct task *t, struct call *c)
+{
+    struct inspection *i = (struct inspection *)t;
+    if (c->resp != NULL && !i->failed && !i->wrong)
+        return store_write(c, i->op, wrote);
+    db_op_free(i->op);
+    if (c->resp == NULL)
+        return FAIL;
+    if (i->failed)
+        problem_result(c, DB_NO_MEMORY, 0);
+    else
+        problem(c, 400, no_json);
+    return REPLY;
+}
+
+/* Takes op, and the file that the body was spooled to. */
+static enum verdict put_large(struct call *c, struct db_op *op, struct str type, int fd)
+{
+    db_op_file(op, 2, fd, c->req->frame->body_bytes);
+    if (!content_is_text(type))
+        return store_write(c, op, wrote);
+    struct inspection *i = store_task(c, sizeof *i);
+    if (i == NULL) {
+        db_op_free(op);
+        return FAIL;
+    }
+    i->op = op;
+    i->json = content_is_json(type);
+    i->task.work = inspect;
+    i->task.done = inspected;
+    return store_run(c, &i->task);
+}
+
 static enum verdict put(struct call *c, struct str key, const struct db_precond *p)
 {
     struct str type = c->req->content_type;
@@ -187,15 +213,17 @@ static enum verdict put(struct call *c, struct str key, const struct db_precond 
     struct db_op *op = db_op_new(DB_OP_PUT, key.n + type.n);
     if (op == NULL)
         return FAIL;
-    unsigned char *body = frame_take_body(c->req->frame, &n);
     db_op_copy(op, 0, DB_VALUE_TEXT, key.p, key.n);
     db_op_copy(op, 1, DB_VALUE_TEXT, type.p, type.n);
-    db_op_take(op, 2, content_form(type, body, n), body, n);
     op->precond = *p;
     op->wants_answer = c->req->method == METHOD_POST;
-    op->validate_json = content_is_json(type);
-    if (op->validate_json && op->values[2].type == DB_VALUE_BLOB) {
-        db_op_free(op); /* JSON is UTF-8 without NUL (RFC 8259 8.1); SQLite would not look */
+    int fd = frame_take_spool(c->req->frame);
+    if (fd >= 0)
+        return put_large(c, op, type, fd);
+    unsigned char *body = frame_take_body(c->req->frame, &n);
+    db_op_take(op, 2, content_form(type, body, n), body, n);
+    if (content_is_json(type) && !json_check_all(body, n, NULL)) {
+        db_op_free(op);
         problem(c, 400, no_json);
         return REPLY;
     }
@@ -235,17 +263,17 @@ static enum verdict delete(struct call *c, const struct db_precond *p)
 
 enum verdict docs_item(struct call *c)
 {
-    struct db_precond p;
+    struct precond p;
     if (refused(c, &p))
         return REPLY;
     switch (c->req->method) {
     case METHOD_PUT:
-        return put(c, docs_key(c->req), &p);
+        return put(c, docs_key(c->req), &p.db);
     case METHOD_PATCH:
-        return docs_patch(c, &p);
+        return docs_patch(c, &p.db);
     case METHOD_DELETE:
-        return delete (c, &p);
+        return delete (c, &p.db);
     default:
-        return get(c, &p);
+        return docs_get(c, &p);
     }
 }

@@ -2,8 +2,11 @@
 #ifndef HANJI_HANDLERS_DOCS_H
 #define HANJI_HANDLERS_DOCS_H
 
+#include "handlers/precond.h"
 #include "handlers/routes.h"
 #include "handlers/store.h"
+
+enum { DOCS_TEXT_MAX = 1 << 20 }; /* bytes of text and JSON that are stored as TEXT; BLOB above */
 
 handler_fn docs_item;       /* GET, HEAD, PUT, DELETE, PATCH */
 handler_fn docs_collection; /* GET, HEAD: the list; POST: a new document */
@@ -27,6 +30,9 @@ extern const char docs_absent[], docs_no_merge[], docs_large_merge[];
 /* True when the text may be the key of a document: what path_ok says of "/docs/KEY", and its
  * length. Leaves that path in the session's link. */
 bool docs_key_ok(struct session *s, struct str key) __attribute__((warn_unused_result));
+
+/* GET and HEAD of one document, whose key is not too long. */
+enum verdict docs_get(struct call *c, const struct precond *p);
 
 /* The key, or the prefix of a collection, that a path below /docs/ names. */
 struct str docs_key(const struct req *req);

@@ -84,33 +84,47 @@ bool precond_tags(struct str header, struct db_tags *tags)
     return some;
 }
 
-const char *precond_parse(const struct req *req, struct db_precond *p)
+static bool date(struct str header, int64_t *unix_s)
+{
+    return header.n > 0 && parse_http_date(header, unix_s);
+}
+
+const char *precond_parse(const struct req *req, struct precond *p)
 {
     memset(p, 0, sizeof *p);
-    if (req->if_match.p != NULL && !precond_tags(req->if_match, &p->match))
+    if (req->if_match.p != NULL && !precond_tags(req->if_match, &p->db.match))
         return "If-Match";
-    if (req->if_none_match.p != NULL && !precond_tags(req->if_none_match, &p->none_match))
+    if (req->if_none_match.p != NULL && !precond_tags(req->if_none_match, &p->db.none_match))
         return "If-None-Match";
-    p->unmodified_given = req->if_unmodified_since.n > 0 &&
-                          parse_http_date(req->if_unmodified_since, &p->unmodified_since);
+    p->db.unmodified_given = date(req->if_unmodified_since, &p->db.unmodified_since);
+    p->modified_given = date(req->if_modified_since, &p->modified_since);
+    p->range = req->range;
+    p->if_range = req->if_range;
     return NULL;
 }
 
-enum precond_result precond_get(const struct req *req, const struct db_precond *p, bool exists,
-                                uint64_t seq, int64_t modified)
+enum precond_result precond_get(const struct precond *p, uint64_t seq, int64_t modified)
 {
-    struct db_precond first = *p;
-    int64_t since;
+    struct db_precond first = p->db, second = {.none_match = p->db.none_match};
     first.none_match = (struct db_tags){0};
-    if (!db_precond_holds(&first, exists, seq, modified))
+    if (!db_precond_holds(&first, true, seq, modified))
         return PRECOND_FAILED;
-    if (p->none_match.given)
-        return db_precond_holds(&(struct db_precond){.none_match = p->none_match}, exists, seq,
-                                modified)
-                   ? PRECOND_GO
-                   : PRECOND_NOT_MODIFIED;
-    if (exists && req->if_modified_since.n > 0 &&
-        parse_http_date(req->if_modified_since, &since) && modified <= since)
-        return PRECOND_NOT_MODIFIED;
-    return PRECOND_GO;
+    if (p->db.none_match.given)
+        return db_precond_holds(&second, true, seq, modified) ? PRECOND_GO
+                                                              : PRECOND_NOT_MODIFIED;
+    return p->modified_given && modified <= p->modified_since ? PRECOND_NOT_MODIFIED : PRECOND_GO;
+}
+
+bool precond_range(const struct precond *p, uint64_t seq, int64_t modified, int64_t now_s)
+{
+    struct str s = p->if_range;
+    struct db_tags tags;
+    int64_t since;
+    if (s.n == 0)
+        return true;
+    if (s.p[0] == '"')
+        return precond_tags(s, &tags) && tags.count == 1 && tags.seq[0] == seq &&
+               memchr(s.p, ',', s.n) == NULL;
+    /* A date tells states apart only when no second change can have come in the same second. */
+    return parse_http_date(s, &since) && since == modified && modified + 1 < now_s;
 }

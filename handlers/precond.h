@@ -13,15 +13,27 @@
  * more than DB_TAGS_MAX tags that could match. */
 bool precond_tags(struct str header, struct db_tags *tags) __attribute__((warn_unused_result));
 
-/* All headers of a request. NULL, or the name of the header that is malformed. An
- * If-Unmodified-Since that is no date is ignored, as the RFC says. */
-const char *precond_parse(const struct req *req, struct db_precond *p)
+/* The conditional headers of one request. */
+struct precond {
+    struct db_precond db; /* those that writes have, too */
+    bool modified_given;
+    int64_t modified_since; /* If-Modified-Since, Unix seconds */
+    struct str range, if_range; /* as they were sent */
+};
+
+/* All headers of a request. NULL, or the name of the header that is malformed. A date that is none
+ * is ignored, as the RFC says. */
+const char *precond_parse(const struct req *req, struct precond *p)
     __attribute__((warn_unused_result));
 
 enum precond_result { PRECOND_GO, PRECOND_NOT_MODIFIED, PRECOND_FAILED };
 
-/* Judges a GET or HEAD in the order of RFC 9110 13.2.2. modified is in Unix seconds. */
-enum precond_result precond_get(const struct req *req, const struct db_precond *p, bool exists,
-                                uint64_t seq, int64_t modified);
+/* Judges a GET or HEAD of a document that exists, in the order of RFC 9110 13.2.2 (for one that
+ * does not, the answer is 404 whatever the conditions: 13.2.1). modified is in Unix seconds. */
+enum precond_result precond_get(const struct precond *p, uint64_t seq, int64_t modified);
+
+/* True when Range may be honoured (13.1.5): there is no If-Range, or it names this state. Here W/
+ * matters: compressed bytes must not be put together with others. */
+bool precond_range(const struct precond *p, uint64_t seq, int64_t modified, int64_t now_s);
 
 #endif

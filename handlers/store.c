@@ -1,5 +1,6 @@
 #include "handlers/store.h"
 
+#include <grp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,14 +106,23 @@ struct db_reader *worker_reader(struct worker *w)
     return w->reader;
 }
 
+/* The group of nginx's workers, -1 when it is not told or not known here. */
+static int64_t group_of(const struct conf *conf)
+{
+    const struct group *g = conf->socket_group[0] != 0 ? getgrnam(conf->socket_group) : NULL;
+    return g != NULL ? (int64_t)g->gr_gid : -1;
+}
+
 bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
                 struct db_error *error)
 {
     struct db_writer_hooks hooks = {.deliver = deliver, .broken = broken, .arg = s};
+    struct db_error no_blobs;
     *s = (struct store){.conf = conf, .stop = stop, .start_s = time(NULL)};
     s->db = store_db_config(conf);
-    if (!access_public(conf->public_, &s->public_) || !access_public(conf->basic, &s->basic)) {
-        snprintf(error->text, sizeof error->text, "public or basic: a prefix is malformed");
+    if (!access_public(conf->public_, &s->public_) || !access_public(conf->sites, &s->sites) ||
+        !access_public(conf->basic, &s->basic)) {
+        snprintf(error->text, sizeof error->text, "public, sites or basic: a prefix is malformed");
         return false;
     }
     seal_pair_key(s->pair_key);
@@ -128,18 +138,25 @@ bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
         snprintf(error->text, sizeof error->text, "memory is short");
         return false;
     }
-    if (db_writer_start(&s->db, &hooks, &s->writer, error) == DB_OK)
-        return true;
-    pool_free(s->pool);
-    s->pool = NULL;
-    return false;
+    if (db_writer_start(&s->db, &hooks, &s->writer, error) != DB_OK) {
+        pool_free(s->pool);
+        s->pool = NULL;
+        return false;
+    }
+    s->blobs = db_blobs_open(conf->blobs, group_of(conf), conf->blobs_max_bytes, &no_blobs);
+    if (s->blobs == NULL)
+        log_line(LOG_WARN, "large documents go through FastCGI and memory: no folder for blobs",
+                 "reason", no_blobs.text, NULL);
+    return true;
 }
 
 void store_close(struct store *s)
 {
     pool_free(s->pool);
     db_writer_stop(s->writer);
+    db_blobs_close(s->blobs);
     buf_free(&s->public_);
+    buf_free(&s->sites);
     buf_free(&s->basic);
 }
 
@@ -330,7 +347,8 @@ static enum verdict task_done(struct park *p, struct call *c)
 {
     struct task *t = (struct task *)p;
     session_of(c)->mount = (struct str){t->mount, t->mount_len};
-    return t->done(t, c);
+    enum verdict verdict = t->done(t, c);
+    return c->resp != NULL ? dispatch_settle(c, verdict) : verdict;
 }
 
 void *store_task(struct call *c, size_t size)

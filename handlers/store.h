@@ -5,6 +5,7 @@
 #ifndef HANJI_HANDLERS_STORE_H
 #define HANJI_HANDLERS_STORE_H
 
+#include "db/blobs.h"
 #include "db/doc.h"
 #include "db/writer.h"
 #include "fcgi/conf.h"
@@ -21,6 +22,8 @@ struct store {
     struct buf basic;   /* prefixes that may be read with HTTP Basic, in the same form */
     unsigned char pair_key[32]; /* of seal_pair, for as long as the process lives */
     struct buf public_; /* prefixes anybody may read, one a line, as in token.read */
+    struct buf sites;   /* those of them whose documents may act as pages */
+    struct db_blobs *blobs; /* files for the web server; NULL: there can be none */
     int64_t start_s;    /* wall clock when it was opened */
     enum db_result trouble; /* why writes fail now, DB_OK: they do not; writer's thread */
     void (*stop)(void); /* asks the process to end: the store is broken */

@@ -124,7 +124,9 @@ class Hanji:
         self.log = self.base / "hanji.log"
         self.conf = self.base / "hanji.conf"
         self.settings = {"database": self.database, "socket": self.socket, "socket_group": nginx_user()[1],
-                         "drain_timeout": "5s"}
+                         "drain_timeout": "5s",
+                         # asked directly, it must send bodies itself; a Site has a web server that does
+                         "sendfile_header": "none"}
         self.settings.update(settings)
         self.env = {}
         self.binary = BINARY
@@ -298,7 +300,7 @@ class Nginx:
         self.write_conf()
 
     def write_conf(self):
-        for name, text in repository_conf(self.backend.socket, self.mount).items():
+        for name, text in repository_conf(self.backend, self.mount).items():
             (self.base / ("%s.conf" % name)).write_text(text)
         template = (HERE / "nginx.conf.in").read_text()
         values = {"base": self.base, "port": self.port, "tls_port": self.tls_port, "h2_port": self.h2_port,
@@ -345,15 +347,16 @@ class Nginx:
         self.seen.unlink()
 
 
-def repository_conf(backend_socket, mount):
-    """The repository's nginx-conf/ for this socket and mount prefix: {name: text}."""
+def repository_conf(hanji, mount):
+    """The repository's nginx-conf/ for this server and mount prefix: {name: text}."""
     texts = {name: (REPOSITORY / "nginx-conf" / ("hanji-%s.conf" % name)).read_text()
              for name in ("upstream", "locations", "params")}
 
     def change(name, pattern, new):
         texts[name], count = re.subn(pattern, new, texts[name], flags=re.M)
         assert count, "nothing like %s in hanji-%s.conf" % (pattern, name)
-    change("upstream", r"unix:/[^\s;]+", "unix:%s" % backend_socket)
+    change("upstream", r"unix:/[^\s;]+", "unix:%s" % hanji.socket)
+    change("locations", r"^    alias .*$", "    alias %s.blobs/;" % hanji.database)
     change("locations", r"include snippets/hanji-params\.conf", "include params.conf")
     change("locations", r"^ *access_log off;\n", "")       # every request is counted
     if mount:
@@ -366,6 +369,7 @@ class Site:
     """hanji behind nginx, with a token that may do everything."""
 
     def __init__(self, base, certificate, mount="", **settings):
+        settings.setdefault("sendfile_header", "x-accel-redirect")
         self.hanji = Hanji(base / "hanji", **settings)
         self.nginx = Nginx(base / "nginx", self.hanji, certificate, mount)
         self.mount = mount

@@ -381,7 +381,7 @@ def test_more_writes_than_the_queue_holds(make_hanji, slow):
 
 def test_many_bytes_waiting_fill_the_queue(make_hanji, slow):
     slow.set()
-    hanji = make_hanji(start=False, queue_bytes="100k", max_body="60k")
+    hanji = make_hanji(start=False, queue_bytes="100k", max_body="60k", body_in_memory="40k")
     hanji.env = slow.env()
     hanji.start()
     hanji.token = hanji.new_token("full", read=["/"], write=["/"])

@@ -4,8 +4,11 @@ A route that is added there is tested here by itself: malformed, without a crede
 too large, no memory, no database, and, where the document says so, a full disk.  The request that the document gives as
 the example of an operation must succeed.  What is particular to a route is tested beside its subject.
 """
+import contextlib
 import json
+import os
 import re
+import resource
 
 import pytest
 
@@ -58,7 +61,7 @@ def ask(hanji, operation, token=None, **more):
 @pytest.fixture(scope="module")
 def small(base, slow):
     """A server that takes little, over a disk that can fail."""
-    hanji = harness.Hanji(base / "openapi", max_body=LIMIT, body_memory=LIMIT)
+    hanji = harness.Hanji(base / "openapi", max_body=LIMIT, body_memory=LIMIT, body_in_memory="16k")
     hanji.env = slow.env()
     hanji.start()
     hanji.token = hanji.new_token("full", read=["/"], write=["/"])
@@ -110,21 +113,39 @@ def test_a_body_beyond_the_limit(small, operation):
     assert ask(small, operation, body=bytes(LIMIT + 1)).status == 413
 
 
+@contextlib.contextmanager
+def no_descriptor_left(hanji):
+    """The worker can open nothing more."""
+    worker = hanji.worker()
+    before = resource.prlimit(worker, resource.RLIMIT_NOFILE)
+    used = {int(name) for name in os.listdir("/proc/%d/fd" % worker)}
+    free = min(number for number in range(3, len(used) + 4) if number not in used)
+    resource.prlimit(worker, resource.RLIMIT_NOFILE, (free, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(worker, resource.RLIMIT_NOFILE, before)
+
+
+def refused_for_want_of_a_file(hanji, method, path, token=None):
+    """A body for which there is no memory, and no descriptor for a file of its own."""
+    with hanji.client() as client:
+        assert client.ask("GET", "/health").status == 200       # it is accepted now
+        with no_descriptor_left(hanji):
+            return client.ask(method, path, token, body=bytes(LIMIT)).status
+
+
 @pytest.mark.parametrize("operation", having(503), ids=str)
-def test_no_memory_for_the_body(small, operation):
-    """Somebody else's half body has it all."""
-    with small.client() as hog:
-        hog.send(fastcgi.request("PUT", "/docs/hog", small.token, body=bytes(LIMIT))[:-16])
-        harness.wait_for("503", lambda: ask(small, operation, body=bytes(LIMIT)).status == 503)
+def test_no_room_for_the_body(small, operation):
+    template, method = operation
+    assert refused_for_want_of_a_file(small, method, address(template), small.token) == 503
 
 
 @pytest.mark.parametrize("method,path", [("GET", "/nothing"), ("POST", "/health")])
 def test_bodies_for_what_there_is_not(small, method, path):
-    """Too large, and no memory for it."""
+    """Too large, and no room for it."""
     assert fastcgi.ask(small.socket, method, path, body=bytes(LIMIT + 1)).status == 413
-    with small.client() as hog:
-        hog.send(fastcgi.request("PUT", "/docs/hog", small.token, body=bytes(LIMIT))[:-16])
-        harness.wait_for("503", lambda: fastcgi.ask(small.socket, method, path, body=bytes(LIMIT)).status == 503)
+    assert refused_for_want_of_a_file(small, method, path) == 503
 
 
 @pytest.mark.parametrize("operation", [one for one in OPERATIONS if one in having(500) or one[0] == "/health"], ids=str)

@@ -86,7 +86,7 @@ def test_defaults(conf):
         number, unit = re.fullmatch(r"(\d*)(\w?)", default).groups() if default[:1].isdigit() else ("", "")
         if unit in UNITS:
             default = UNITS[unit] % int(number) if unit == "s" else str(int(number) * UNITS[unit])
-        assert got[key] == (default or {"control": KEYS["database"] + ".control"}.get(key, "")), key
+        assert got[key] == (default or {"control": KEYS["database"] + ".control", "blobs": KEYS["database"] + ".blobs"}.get(key, "")), key
 
 
 def test_file_environment_flags(conf):

@@ -74,7 +74,7 @@ void rec_request(struct buf *out, const struct buf *pairs, const void *body, siz
 
 enum frame_result rec_feed(struct frame *f, size_t body_max, const struct buf *in)
 {
-    struct frame_limits limits = {body_max};
+    struct frame_limits limits = {.body_max = body_max, .memory_max = body_max};
     size_t used = 0;
     enum frame_result result = frame_feed(f, &limits, in->data, in->len, &used);
     ck_assert_uint_eq(used, in->len);

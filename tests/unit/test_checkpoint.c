@@ -84,7 +84,7 @@ START_TEST(the_log_stays_small_beside_short_readers)
     for (int i = 0; i < 200; i++) {
         ck_assert_int_eq(put("k", 20000), DB_OK);
         ck_assert_int_eq(db_reader_begin(r), DB_OK);
-        ck_assert_int_eq(db_doc_get(r, "k", 1, true, &doc), DB_OK);
+        ck_assert_int_eq(db_doc_get(r, "k", 1, UINT64_MAX >> 1, &doc), DB_OK);
         ck_assert_uint_eq(doc.seq, i + 1);
         db_reader_end(r);
     }
@@ -321,7 +321,7 @@ START_TEST(reads_go_on_at_the_bound)
     writer = tdb_start(&in);
     write_to_the_bound();
     ck_assert_int_eq(db_reader_open(&tdb_config, &r, &tdb_error), DB_OK);
-    ck_assert_int_eq(db_doc_get(r, "k", 1, true, &doc), DB_OK);
+    ck_assert_int_eq(db_doc_get(r, "k", 1, UINT64_MAX >> 1, &doc), DB_OK);
     ck_assert_uint_eq(doc.size, 20000);
     db_reader_close(r);
     unpin(p);
@@ -337,7 +337,7 @@ START_TEST(a_reader_of_our_own_pins_it)
     writer = tdb_start(&in);
     ck_assert_int_eq(db_reader_open(&tdb_config, &r, &tdb_error), DB_OK);
     ck_assert_int_eq(db_reader_begin(r), DB_OK);
-    ck_assert_int_eq(db_doc_get(r, "first", 5, true, &doc), DB_OK);
+    ck_assert_int_eq(db_doc_get(r, "first", 5, UINT64_MAX >> 1, &doc), DB_OK);
     ck_assert_int_eq(write_to_the_bound(), 0);
     db_reader_end(r);
     ck_assert_int_eq(put("k", 10), DB_OK);

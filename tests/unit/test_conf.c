@@ -58,7 +58,10 @@ static const struct {
     {"max_connections", NUMBER(max_connections), 16384, "100", 100, "1", "0", "1000000", "1000001"},
     {"max_watchers", NUMBER(max_watchers), 10000, "0", 0, "0", "-1", "1000000", "1000001"},
     {"heartbeat", NUMBER(heartbeat_ms), 20000, "500ms", 500, "100ms", "99ms", "60s", "61s"},
-    {"max_body", NUMBER(max_body_bytes), M, "2m", 2 * M, "1024", "1023", "256m", "257m"},
+    {"max_body", NUMBER(max_body_bytes), 64 * M, "2m", 2 * M, "1024", "1023", "256m", "257m"},
+    {"body_in_memory", NUMBER(body_in_memory_bytes), 256 * K, "1m", M, "4k", "4095", "16m", "17m"},
+    {"accel_min", NUMBER(accel_min_bytes), 16 * K, "64k", 64 * K, "1", "0", "1g", "1025m"},
+    {"blobs_max", NUMBER(blobs_max_bytes), G, "2g", 2 * G, "1m", "1023k", "1024g", "1025g"},
     {"body_memory", NUMBER(body_memory_bytes), 64 * M, "128m", 128 * M, "64k", "65535", "16g", "17g"},
     {"request_timeout", NUMBER(request_timeout_ms), 60000, "5s", 5000, "10ms", "9ms", "24h", "25h"},
     {"write_timeout", NUMBER(write_timeout_ms), 60000, "2m", 120000, "10ms", "9ms", "24h", "86401s"},
@@ -115,6 +118,10 @@ START_TEST(texts_without_a_word)
     ck_assert_str_eq(conf.socket_group, "");
     ck_assert_str_eq(conf.control, "/var/lib/hanji/hanji.db.control");
     ck_assert_str_eq(conf.public_, "");
+    ck_assert_str_eq(conf.sites, "");
+    ck_assert_str_eq(conf.blobs, "/var/lib/hanji/hanji.db.blobs");
+    ck_assert_str_eq(conf.spool, "/var/lib/hanji");
+    ck_assert_int_eq(conf.sendfile_header, SENDFILE_X_ACCEL_REDIRECT);
     ck_assert_str_eq(conf.log_level_name, "info");
     ck_assert_int_eq(conf.log_level, LOG_INFO);
 }
@@ -122,13 +129,18 @@ END_TEST
 
 START_TEST(texts_are_set)
 {
-    load("database = /a b/c.db\nsocket=/s\nsocket_group = www-data\ncontrol = /c\npublic = a/, b\nlog_level = debug\n");
+    load("database = /a b/c.db\nsocket=/s\nsocket_group = www-data\ncontrol = /c\npublic = a/, b\nlog_level = debug\n"
+         "sites = c/\nblobs = /d\nsendfile_header = X-Sendfile\n");
     ck_assert(conf_finish(&conf, &error));
     ck_assert_str_eq(conf.database, "/a b/c.db");
     ck_assert_str_eq(conf.socket, "/s");
     ck_assert_str_eq(conf.socket_group, "www-data");
     ck_assert_str_eq(conf.control, "/c");
     ck_assert_str_eq(conf.public_, "a/, b");
+    ck_assert_str_eq(conf.sites, "c/");
+    ck_assert_str_eq(conf.blobs, "/d");
+    ck_assert_str_eq(conf.spool, "/a b");
+    ck_assert_int_eq(conf.sendfile_header, SENDFILE_X_SENDFILE);
     ck_assert_int_eq(conf.log_level, LOG_DEBUG);
 }
 END_TEST
@@ -301,7 +313,6 @@ static const struct {
     {"log_level = loud\n", ":1: ", "log_level"},
     {"\nlog_level = Info\n", ":2: ", "log_level"},
     {"\nqueue_bytes = 64k\n", ":2: ", "queue_bytes"},
-    {"\n\nbody_memory = 64k\n", ":3: ", "body_memory"},
     {"wal_limit = 16m\n", ":1: ", "wal_limit"},
     {"wal_limit = 8m\n", ":1: ", "wal_limit"},
     /* the first thing that is wrong is told, with its own line */
@@ -552,7 +563,8 @@ END_TEST
 
 START_TEST(help_and_print_name_every_key)
 {
-    static const char *const texts[] = {"database", "socket", "socket_group", "control", "public", "basic", "log_level"};
+    static const char *const texts[] = {"database", "socket", "socket_group", "control", "public", "sites", "basic", "blobs",
+                                        "sendfile_header", "log_level"};
     size_t n;
     char name[64];
     FILE *f = fopen(temp_path("help"), "w");

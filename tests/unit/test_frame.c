@@ -9,7 +9,7 @@
 
 enum { BODY_MAX = 100000 };
 
-static const struct frame_limits limits = {BODY_MAX};
+static const struct frame_limits limits = {.body_max = BODY_MAX, .memory_max = BODY_MAX};
 
 /* ---- valid requests -------------------------------------------------------------------------- */
 

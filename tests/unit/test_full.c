@@ -32,7 +32,7 @@ static void reads_work(void)
     struct db_doc doc;
     ck_assert_int_eq(db_reader_open(&tdb_config, &r, &tdb_error), DB_OK);
     ck_assert_int_eq(db_reader_begin(r), DB_OK);
-    ck_assert_int_eq(db_doc_get(r, "first", 5, true, &doc), DB_OK);
+    ck_assert_int_eq(db_doc_get(r, "first", 5, UINT64_MAX >> 1, &doc), DB_OK);
     ck_assert_uint_eq(doc.size, 1000);
     db_reader_close(r);
 }

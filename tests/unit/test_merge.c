@@ -238,7 +238,7 @@ START_TEST(what_cannot_be_patched_fails_alone)
     struct db_op *list = tdb_list(patch("absent", "{}"), patch("text", "{}"), patch("bad", "{}"), patch("k", "{"),
                                   patch("k", "{}"), patch("k", "{\"a\":1}"), patch("absent", "{}"), NULL);
     static const enum db_result expected[] = {DB_NONE, DB_CONFLICT, DB_CONFLICT, DB_INVALID, DB_PRECONDITION, DB_OK,
-                                              DB_PRECONDITION};
+                                              DB_NONE}; /* RFC 9110 13.2.1: as without a condition */
     list->next->next->next->next->precond.none_match = (struct db_tags){.given = 1, .any = 1};
     list->next->next->next->next->next->next->precond.match = (struct db_tags){.given = 1, .any = 1};
     ck_assert_int_eq(tdb_burst(&conn, list), DB_OK);

@@ -168,7 +168,7 @@ static bool read_with(long n)
     if (result == DB_OK)
         result = db_reader_begin(r);
     if (result == DB_OK)
-        result = db_doc_get(r, "a", 1, true, &doc);
+        result = db_doc_get(r, "a", 1, UINT64_MAX >> 1, &doc);
     if (result == DB_OK)
         result = db_doc_list(r, &range, one_row, &rows);
     if (result == DB_OK)
