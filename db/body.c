@@ -37,16 +37,28 @@ static enum db_result fill(sqlite3_blob *blob, int fd, uint64_t n, unsigned char
     return DB_OK;
 }
 
+static enum db_result open_blob(struct db_conn *c, int64_t id, sqlite3_blob **blob)
+{
+    int rc = sqlite3_blob_open(c->db, "main", "doc", "body", id, 1, blob);
+    return rc == SQLITE_ERROR ? DB_EXISTS : db_cause(rc);
+}
+
+enum db_result db_body_probe(struct db_conn *c, int64_t id)
+{
+    sqlite3_blob *blob = NULL;
+    enum db_result result = open_blob(c, id, &blob);
+    sqlite3_blob_close(blob);
+    return result;
+}
+
 enum db_result db_body_fill(struct db_conn *c, int64_t id, int fd, uint64_t n)
 {
     sqlite3_blob *blob = NULL;
     unsigned char *piece = malloc(PIECE_BYTES);
-    int rc = piece != NULL ? sqlite3_blob_open(c->db, "main", "doc", "body", id, 1, &blob)
-                           : SQLITE_NOMEM;
-    enum db_result result = rc == SQLITE_ERROR ? DB_EXISTS : db_cause(rc);
+    enum db_result result = piece != NULL ? open_blob(c, id, &blob) : DB_NO_MEMORY;
     if (result == DB_OK)
         result = fill(blob, fd, n, piece);
-    rc = sqlite3_blob_close(blob);
+    int rc = sqlite3_blob_close(blob);
     free(piece);
     return result == DB_OK ? db_cause(rc) : result;
 }

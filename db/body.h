@@ -10,6 +10,9 @@
 enum db_result db_body_fill(struct db_conn *c, int64_t id, int fd, uint64_t n)
     __attribute__((warn_unused_result));
 
+/* DB_OK when db_body_fill can write the body of document id, else as that. */
+enum db_result db_body_probe(struct db_conn *c, int64_t id) __attribute__((warn_unused_result));
+
 /* Calls each with the n bytes of the body of document id, in order, in pieces, until it returns
  * false (DB_INVALID). */
 enum db_result db_body_read(struct db_conn *c, int64_t id, uint64_t n,

@@ -13,6 +13,7 @@ enum {
     BUSY_STEP_NS = 300000,   /* short steps: with long ones one of two processes starves */
     BUSY_WRITE_MS = 5000,
     BUSY_READ_MS = 20,       /* a reader sits on a reactor's thread */
+    TEMP_IN_FILES = 1, TEMP_IN_MEMORY = 2, /* values of PRAGMA temp_store */
     JOURNAL_LIMIT = 4 << 20, /* what a WAL shrinks to at the commit after a whole checkpoint */
 };
 
@@ -25,6 +26,12 @@ enum db_result db_init(void)
         sqlite3_initialize() != SQLITE_OK)
         return DB_BROKEN;
     return DB_OK;
+}
+
+bool db_temporary_folder(const char *folder)
+{
+    sqlite3_temp_directory = sqlite3_mprintf("%s", folder);
+    return sqlite3_temp_directory != NULL;
 }
 
 const char *db_sqlite_version(void)
@@ -145,13 +152,16 @@ static enum db_result make_file(const char *path, struct db_error *error)
     return DB_OK;
 }
 
-static int settings(sqlite3 *db, uint64_t cache_bytes)
+/* A writer's temporary data goes to files: a savepoint keeps what it may have to undo, which is all
+ * of a large body. */
+static int settings(sqlite3 *db, enum db_access access, uint64_t cache_bytes)
 {
     char sql[256];
     snprintf(sql, sizeof sql,
              "PRAGMA wal_autocheckpoint=0; PRAGMA mmap_size=0; PRAGMA synchronous=FULL;"
-             "PRAGMA secure_delete=FAST; PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY;"
+             "PRAGMA secure_delete=FAST; PRAGMA foreign_keys=ON; PRAGMA temp_store=%d;"
              "PRAGMA cache_size=-%llu; PRAGMA journal_size_limit=%d",
+             access == DB_READ ? TEMP_IN_MEMORY : TEMP_IN_FILES,
              (unsigned long long)(cache_bytes / 1024), JOURNAL_LIMIT);
     return sqlite3_exec(db, sql, NULL, NULL, NULL);
 }
@@ -179,7 +189,7 @@ enum db_result db_conn_open(struct db_conn *c, const char *path, enum db_access 
     if (rc == SQLITE_OK) {
         c->busy_limit_ms = access == DB_READ ? BUSY_READ_MS : BUSY_WRITE_MS;
         sqlite3_busy_handler(c->db, wait_for_lock, c);
-        rc = settings(c->db, cache_bytes);
+        rc = settings(c->db, access, cache_bytes);
     }
     /* Ready before they are needed: a transaction must be ended also when memory is short. */
     if (rc == SQLITE_OK && !(db_conn_statement(c, SLOT_ROLLBACK, "ROLLBACK") &&

@@ -49,6 +49,10 @@ struct db_config {
 /* Process-wide settings of SQLite; call once, before any other function here and before threads. */
 enum db_result db_init(void) __attribute__((warn_unused_result));
 
+/* Where SQLite puts temporary files (unlinked at once), instead of /var/tmp or /tmp, which may be
+ * memory. After db_init, before threads. False: memory is short. */
+bool db_temporary_folder(const char *folder) __attribute__((warn_unused_result));
+
 /* "3.40.1", of the library that is linked now. */
 const char *db_sqlite_version(void);
 

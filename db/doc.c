@@ -191,8 +191,23 @@ static enum db_result put_whole(struct db_write *w, struct db_op *op, const stru
     return result;
 }
 
-/* The row first, with zeroes for a body, then the body piece by piece from its file. */
-static enum db_result put_file(struct db_write *w, struct db_op *op, const struct found *f)
+/* A row that is there: SQLite is asked first whether it can be filled, so that nothing has to be
+ * undone (a savepoint would copy all of the old body). */
+static enum db_result replace_file(struct db_write *w, struct db_op *op, const struct found *f)
+{
+    enum db_result result = db_body_probe(w->conn, f->id);
+    if (result == DB_EXISTS)
+        return put_whole(w, op, f);
+    if (result == DB_OK)
+        result = put_row(w, op, f);
+    if (result != DB_OK)
+        return result;
+    result = db_body_fill(w->conn, f->id, (int)op->values[2].i, op->values[2].n);
+    return result == DB_EXISTS ? DB_BUSY : result; /* any failure from here on ends the burst */
+}
+
+/* A new row: with zeroes for a body, which is then filled. */
+static enum db_result insert_file(struct db_write *w, struct db_op *op, const struct found *f)
 {
     struct db_conn *c = w->conn;
     if (db_conn_statement(c, SLOT_BODY_UNDO, "ROLLBACK TO body") == NULL ||
@@ -202,10 +217,9 @@ static enum db_result put_file(struct db_write *w, struct db_op *op, const struc
     if (result != DB_OK)
         return result;
     result = put_row(w, op, f);
-    if (result == DB_OK) {
-        int64_t id = f->exists ? f->id : sqlite3_last_insert_rowid(c->db);
-        result = db_body_fill(c, id, (int)op->values[2].i, op->values[2].n);
-    }
+    if (result == DB_OK)
+        result = db_body_fill(c, sqlite3_last_insert_rowid(c->db), (int)op->values[2].i,
+                              op->values[2].n);
     bool indexed = result == DB_EXISTS;
     if (result != DB_OK && sqlite3_get_autocommit(c->db))
         return result; /* a full disk, say, has undone the whole transaction */
@@ -214,6 +228,11 @@ static enum db_result put_file(struct db_write *w, struct db_op *op, const struc
     if (db_conn_do(c, SLOT_BODY_RELEASE, "RELEASE body") != SQLITE_DONE)
         return DB_BROKEN;
     return indexed ? put_whole(w, op, f) : result;
+}
+
+static enum db_result put_file(struct db_write *w, struct db_op *op, const struct found *f)
+{
+    return f->exists ? replace_file(w, op, f) : insert_file(w, op, f);
 }
 
 enum db_result db_doc_put(struct db_write *w, struct db_op *op)

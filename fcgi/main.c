@@ -114,7 +114,7 @@ static int cmd_worker(const struct conf *conf, int argc, char **argv)
     }
     rights_worker();
     frame_set_budget((size_t)conf->body_memory_bytes);
-    if (db_init() != DB_OK || !seal_init()) {
+    if (db_init() != DB_OK || !db_temporary_folder(conf->spool) || !seal_init()) {
         log_line(LOG_ERROR, "SQLite or libsodium cannot be used", NULL);
         return EX_SOFTWARE;
     }

@@ -352,6 +352,8 @@ def test_a_large_upload_where_an_index_reads_the_body(make_site):
     body = noise(LARGE)
     assert site.put("/docs/k", body).status == 201
     assert site.get("/docs/k").body == body
+    assert site.put("/docs/k", body[::-1]).status == 204
+    assert site.get("/docs/k").body == body[::-1]
 
 
 def test_others_go_on_beside_uploads(big):
@@ -379,3 +381,18 @@ def test_others_go_on_beside_uploads(big):
             thread.join()
     assert not failed
     assert harness.sanitized() or (slowest[0] < 1 and slowest[1] < 2), slowest
+
+
+def test_memory_does_not_follow_the_size(make_site):
+    """New and replaced, sent and read back."""
+    site = make_site(max_body="64m")
+    worker = site.hanji.worker()
+    site.put("/docs/k", b"x")
+    before = harness.resident_bytes(worker)
+    for i in range(3):
+        body = noise(40 << 20, b"%d" % i)
+        assert site.put("/docs/k", body).status == 204
+        assert site.get("/docs/k").body == body
+        etag = site.head("/docs/k").header("etag")
+        assert site.get("/docs/k", headers={"If-Match": etag}).body == body
+        assert harness.sanitized() or harness.resident_bytes(worker) < before + (6 << 20)
