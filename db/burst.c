@@ -21,6 +21,10 @@ static db_apply_fn *const apply_table[DB_OP_KINDS] = {
     [DB_OP_SESSION_END] = db_session_end,
     [DB_OP_SESSION_END_ALL] = db_session_end_all,
     [DB_OP_SESSION_END_USER] = db_session_end_user,
+    [DB_OP_SEARCH_ADD] = db_search_add,
+    [DB_OP_SEARCH_REMOVE] = db_search_remove,
+    [DB_OP_SEARCH_REBUILD] = db_search_rebuild,
+    [DB_OP_SEARCH_SYNC] = db_search_sync,
 };
 
 uint64_t db_clock_us(void)

@@ -65,6 +65,33 @@ static const struct {
      "SELECT count(*) FROM doc WHERE (" MEDIA_TYPE " = 'application/json' OR " MEDIA_TYPE
      " LIKE '%+json') AND (instr(CAST(body AS BLOB), x'00') > 0"
      " OR NOT json_valid(CAST(body AS TEXT)))"},
+    {true, "search index that contradicts itself; `hanji search rebuild` makes it anew",
+     "SELECT count(*) FROM meta WHERE name = 'search_damaged' AND value <> 0"},
+    {true, "documents that the search index should have and has not, or has as they were",
+     "SELECT count(*) FROM search_collection AS c JOIN doc"
+     " ON doc.key > c.prefix AND (c.prefix = '' OR"
+     " doc.key < substr(c.prefix, 1, length(c.prefix) - 1) || '0')"
+     " LEFT JOIN search_item AS i ON i.key = doc.key"
+     " WHERE c.state = 'ready' AND i.seq IS NOT doc.seq"
+     " AND doc.seq <= (SELECT value FROM meta WHERE name = 'search_seq')"
+     " AND (i.id IS NOT NULL OR (doc.type LIKE 'text/%' AND typeof(doc.body) = 'text'"
+     " AND doc.size <= 1048576))"},
+    {true, "entries of the search index without a document",
+     "SELECT count(*) FROM search_item AS i LEFT JOIN doc USING (key)"
+     " LEFT JOIN tombstone AS t USING (key) WHERE doc.id IS NULL"
+     " AND coalesce(t.seq, 0) <= (SELECT value FROM meta WHERE name = 'search_seq')"},
+    {true, "entries of the search index outside of the searchable collections",
+     "SELECT count(*) FROM search_item AS i WHERE NOT EXISTS (SELECT 1 FROM search_collection"
+     " WHERE substr(i.key, 1, length(prefix)) = prefix)"},
+    {true, "entries of the search index without their text, or texts without an entry",
+     "SELECT (SELECT count(*) FROM search_item WHERE id NOT IN (SELECT id FROM doc_text_docsize))"
+     " + (SELECT count(*) FROM search_item WHERE id NOT IN (SELECT id FROM doc_text_content))"
+     " + abs((SELECT count(*) FROM search_item) - (SELECT count(*) FROM doc_text_docsize))"
+     " + abs((SELECT count(*) FROM search_item) - (SELECT count(*) FROM doc_text_content))"},
+    {true, "texts in the search index that are not those of their documents",
+     "SELECT count(*) FROM search_item AS i JOIN doc ON doc.key = i.key AND doc.seq = i.seq"
+     " LEFT JOIN doc_text_content AS t ON t.id = i.id"
+     " WHERE doc.type LIKE 'text/%' AND t.c1 IS NOT doc.body"},
 };
 
 /* UTF-8 as RFC 3629 has it, without NUL. */

@@ -73,6 +73,7 @@ const char *db_result_text(enum db_result result)
     case DB_WAL_LIMIT: return "the write-ahead log is at its bound";
     case DB_FULL: return "the disk is full";
     case DB_NO_MEMORY: return "memory is short";
+    case DB_TIMEOUT: return "it took too long";
     case DB_BROKEN: return "the store cannot be read or written";
     case DB_REFUSED: return "this program does not open this file";
     }
@@ -99,6 +100,7 @@ enum db_result db_cause(int code)
     case SQLITE_LOCKED: return DB_BUSY;
     case SQLITE_FULL: return DB_FULL;
     case SQLITE_NOMEM: return DB_NO_MEMORY;
+    case SQLITE_INTERRUPT: return DB_TIMEOUT;
     case SQLITE_CONSTRAINT:
     case SQLITE_TOOBIG:
     case SQLITE_MISMATCH: return DB_INVALID;

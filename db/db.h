@@ -27,6 +27,7 @@ enum db_result {
     DB_WAL_LIMIT,    /* the write-ahead log is at its bound: a reader pins it */
     DB_FULL,         /* the disk is full */
     DB_NO_MEMORY,
+    DB_TIMEOUT, /* it took longer than the caller allows */
     DB_BROKEN, /* I/O error or damaged file: nothing more is written by this process */
     DB_REFUSED /* not our file, or one that needs a newer program */
 };

@@ -25,6 +25,10 @@ enum db_op_kind {
     DB_OP_SESSION_END_ALL,  /* hash: all sessions of its user */
     DB_OP_SESSION_END_USER, /* name: all sessions of that user */
     DB_OP_PATCH,            /* key, most bytes of the result, merge patch (RFC 7396) */
+    DB_OP_SEARCH_ADD,       /* prefix of a collection */
+    DB_OP_SEARCH_REMOVE,    /* prefix */
+    DB_OP_SEARCH_REBUILD,   /* prefix, or none: all */
+    DB_OP_SEARCH_SYNC,      /* one step of the index, for all that ask in a burst */
     DB_OP_KINDS
 };
 

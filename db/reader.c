@@ -2,6 +2,7 @@
 
 #include "db/migrate.h"
 #include "db/reader_internal.h"
+#include "db/search_tools.h"
 
 enum db_result db_reader_open(const struct db_config *config, struct db_reader **reader,
                               struct db_error *error)
@@ -29,6 +30,7 @@ void db_reader_close(struct db_reader *r)
     if (r == NULL)
         return;
     db_reader_end(r);
+    db_search_tools_free(r->search);
     db_conn_close(&r->conn);
     free(r);
 }

@@ -30,6 +30,7 @@ struct db_reader {
     bool begun;
     struct db_token_kept kept;
     struct db_session_kept kept_session;
+    struct db_search_tools *search; /* made at the first search */
 };
 
 /* Resets the statement whose row was lent, and lends that of s from now on (NULL: none). */

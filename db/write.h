@@ -11,6 +11,7 @@ struct db_write {
     int64_t now_s; /* wall clock, Unix seconds, one for the burst */
     bool careful;  /* numbers are read back, not foreseen: somebody's triggers take some, too */
     int undone;    /* changes that were rolled back within the transaction */
+    bool searched; /* the search index has had its step of this burst */
 };
 
 /* Applies one operation. DB_OK, or a cause of its own (DB_NONE, DB_PRECONDITION, DB_INVALID,
@@ -21,6 +22,7 @@ db_apply_fn db_doc_put, db_doc_delete, db_doc_patch, db_token_new, db_token_revo
 db_apply_fn db_user_new, db_user_password, db_user_grant, db_user_remove, db_user_renew;
 db_apply_fn db_session_new, db_session_touch, db_session_end, db_session_end_all,
     db_session_end_user;
+db_apply_fn db_search_add, db_search_remove, db_search_rebuild, db_search_sync;
 
 /* Reads back the sequence number the triggers gave a document that was just put. */
 enum db_result db_doc_read_seq(struct db_write *w, struct db_op *op);

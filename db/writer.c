@@ -11,6 +11,7 @@
 #include "db/burst.h"
 #include "db/checkpoint.h"
 #include "db/migrate.h"
+#include "db/search_index.h"
 
 enum {
     COMMITS_KEPT = 1024,
@@ -23,6 +24,8 @@ enum {
     LONG_TIMES = 2,
     LONG_BYTES = 4 << 20,
     PRUNE_LOOK = 4096,
+    SEARCH_PAUSE_US = 20000, /* between steps of the search index */
+    SEARCH_BACKLOG = 1024,   /* operations, beyond which a step is made though it is not quiet */
     PRUNE_BACKLOG = 100000, /* entries not looked at, beyond which bursts pay for pruning too */
     YIELD_NS = 500000,
     STACK_BYTES = 512 << 10,
@@ -57,6 +60,9 @@ struct db_writer {
     bool committed;         /* since all of the log was copied: so it holds frames that are not */
     uint64_t checkpoint_after_us; /* not before, when the last one left frames */
     uint64_t unpruned;            /* change entries not looked at yet, about */
+    uint64_t unindexed;           /* operations that the search index has not seen, about */
+    bool indexing;                /* its last step left more to do */
+    uint64_t index_after_us;      /* not before */
     bool idle_work; /* something to do when it gets quiet */
     bool broken;
 };
@@ -296,6 +302,7 @@ static void run_burst(struct db_writer *w, struct db_op *list, uint64_t count)
     w->idle_work = true;
     for (struct db_op *op = list; op != NULL; op = op->next)
         w->unpruned += op->part_count > 0 ? op->part_count : 1;
+    w->unindexed += count;
     deliver(w, list);
     if (w->conn.waited) { /* somebody else writes too: let them have the lock */
         struct timespec pause = {0, YIELD_NS};
@@ -310,13 +317,28 @@ static void prune(struct db_writer *w)
         give_up(w);
 }
 
+/* One step of the search index; nothing when no collection is searchable. */
+static void follow(struct db_writer *w)
+{
+    enum db_result result = DB_OK;
+    w->indexing = false;
+    if (!w->broken && !at_limit(w))
+        result = db_search_step(&w->conn, &w->indexing);
+    if (result == DB_BROKEN)
+        give_up(w);
+    w->unindexed = w->indexing ? 1 : 0;
+    w->index_after_us = db_clock_us() + SEARCH_PAUSE_US;
+}
+
 /* It is quiet: leave the file as a person would like to find it. One step a call; stays `idle_work`
  * while there is more. */
 static void tidy(struct db_writer *w)
 {
-    if (w->unpruned > 0)
+    if (w->unindexed > 0)
+        follow(w);
+    if (w->unpruned > 0 && !w->indexing)
         prune(w);
-    w->idle_work = w->unpruned > 0;
+    w->idle_work = w->indexing || w->unpruned > 0;
     if (!w->idle_work)
         checkpoint(w, true);
     if (db_checkpoint_begun(&w->checkpoint))
@@ -329,13 +351,19 @@ static uint64_t gather_until(const struct db_writer *w)
     return db_clock_us() + (most < GATHER_MAX_US ? most : GATHER_MAX_US);
 }
 
+/* When there is time for what can wait; 0: there is nothing. */
+static uint64_t idle_until(const struct db_writer *w)
+{
+    return !w->idle_work ? 0 : w->indexing ? w->index_after_us : db_clock_us() + IDLE_US;
+}
+
 static void *writer_thread(void *arg)
 {
     struct db_writer *w = arg;
     pthread_mutex_lock(&w->lock);
     while (w->queued > 0 || !w->stopping) {
         if (w->queued == 0)
-            wait_for(w, 1, w->idle_work ? db_clock_us() + IDLE_US : 0);
+            wait_for(w, 1, idle_until(w));
         uint64_t wanted = w->expected < w->config.burst_operations ? w->expected
                                                                    : w->config.burst_operations;
         if (w->queued > 0 && w->queued < wanted)
@@ -348,6 +376,9 @@ static void *writer_thread(void *arg)
             checkpoint(w, false);
             if (w->unpruned > PRUNE_BACKLOG)
                 prune(w);
+            if (w->unindexed > SEARCH_BACKLOG ||
+                (w->indexing && db_clock_us() >= w->index_after_us))
+                follow(w);
         } else if (w->idle_work) {
             tidy(w);
         }
@@ -444,6 +475,7 @@ enum db_result db_writer_start(const struct db_config *config, const struct db_w
     w->checkpoint.shm_fd = -1;
     w->idle_work = true;
     w->unpruned = 1; /* look once */
+    w->unindexed = 1;
     enum db_result result = open_files(w, error);
     if (result == DB_OK && !start_thread(w)) {
         db_set_error(error, "the writer's thread cannot be started");
