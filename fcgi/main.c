@@ -50,6 +50,7 @@ static const struct command {
      false},
     {"restore", "FILE", "put a backup in place of the database; the server is stopped", ctl_restore,
      false},
+    {"search", "add|remove|list ...", "choose what can be searched for words", ctl_search, false},
     {"conf", "[--KEY VALUE]...", "print the effective configuration", cmd_conf, true},
     {"version", "", "print the version", cmd_version, false},
     {"worker", "", NULL, cmd_worker, true},

@@ -18,6 +18,7 @@ ctl_fn ctl_sql;     /* sql [SQL...] */
 ctl_fn ctl_check;   /* check [FILE] */
 ctl_fn ctl_backup;  /* backup [--force] DEST */
 ctl_fn ctl_restore; /* restore FILE */
+ctl_fn ctl_search;  /* search add|remove|list|rebuild */
 
 /* What several commands share. */
 

@@ -10,6 +10,7 @@
 #include "handlers/docs.h"
 #include "handlers/json.h"
 #include "handlers/problem.h"
+#include "handlers/search.h"
 #include "handlers/store.h"
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 1000 };
@@ -128,6 +129,8 @@ enum verdict docs_collection(struct call *c)
     struct listing l = {0};
     if (c->req->method == METHOD_POST)
         return docs_create(c);
+    if (search_asked(c))
+        return search_collection(c);
     if (prefix.n > DB_KEY_MAX) {
         problem(c, 400, "A key has at most 512 bytes.");
         return REPLY;

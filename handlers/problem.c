@@ -210,6 +210,9 @@ void problem_result(struct call *c, enum db_result result, int64_t pid)
     case DB_NO_MEMORY:
         problem_with(c, 503, "Memory is short; try again shortly.", retry);
         return;
+    case DB_TIMEOUT:
+        problem_with(c, 503, "It took too long and was given up; ask for less.", retry);
+        return;
     case DB_WAL_LIMIT:
         wal_limit(c, pid);
         return;

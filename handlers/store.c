@@ -266,10 +266,14 @@ struct db_reader *session_fresh(struct session *s)
 static enum verdict resume(struct park *p, struct call *c)
 {
     struct write *w = (struct write *)p; /* park is its first member */
-    if (c->resp != NULL)
+    enum verdict verdict = REPLY;
+    session_of(c)->mount = (struct str){w->mount, w->mount_len};
+    if (w->then != NULL)
+        verdict = w->then(w, c);
+    else if (c->resp != NULL)
         w->answer(w, c);
     db_op_free(w->op);
-    return REPLY;
+    return verdict;
 }
 
 /* How errors are to look, once the request itself is gone. */
@@ -287,14 +291,16 @@ static void queue(struct session *s, struct db_op *op, struct write *w)
     s->writes_tail = &op->next;
 }
 
-enum verdict store_write_more(struct call *c, struct db_op *op,
-                              void (*answer)(struct write *w, struct call *c), const void *more,
-                              size_t n)
+/* Queues op and parks the call in *parked, with n more bytes; *parked is NULL when it was answered
+ * instead. */
+static enum verdict park_write(struct call *c, struct db_op *op, const void *more, size_t n,
+                               struct write **parked)
 {
     struct session *s = session_of(c);
     struct str mount = s->mount;
     size_t align = _Alignof(max_align_t);
     size_t at = (sizeof(struct write) + mount.n + align) / align * align;
+    *parked = NULL;
     if (op == NULL)
         return FAIL;
     if (!db_writer_reserve(s->store->writer, op)) {
@@ -308,7 +314,7 @@ enum verdict store_write_more(struct call *c, struct db_op *op,
         db_op_free(op);
         return FAIL;
     }
-    w->answer = answer;
+    *parked = w;
     keep_browser(c, &w->park);
     w->mount_len = mount.n;
     if (mount.n > 0)
@@ -318,6 +324,29 @@ enum verdict store_write_more(struct call *c, struct db_op *op,
         memcpy((char *)w + at, more, n);
     queue(s, op, w);
     return PARK;
+}
+
+enum verdict store_write_more(struct call *c, struct db_op *op,
+                              void (*answer)(struct write *w, struct call *c), const void *more,
+                              size_t n)
+{
+    struct write *w;
+    enum verdict verdict = park_write(c, op, more, n, &w);
+    if (w != NULL)
+        w->answer = answer;
+    return verdict;
+}
+
+enum verdict store_write_then(struct call *c, struct db_op *op,
+                              enum verdict (*then)(struct write *w, struct call *c), void *arg)
+{
+    struct write *w;
+    enum verdict verdict = park_write(c, op, NULL, 0, &w);
+    if (w != NULL) {
+        w->then = then;
+        w->arg = arg;
+    }
+    return verdict;
 }
 
 enum verdict store_write(struct call *c, struct db_op *op,

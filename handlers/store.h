@@ -75,6 +75,8 @@ struct write {
     struct db_op *op; /* set when it was applied */
     void (*answer)(struct write *w, struct call *c);
     const void *more; /* what store_write_more was given */
+    enum verdict (*then)(struct write *w, struct call *c); /* what store_write_then was given */
+    void *arg;
     size_t mount_len;
     char mount[]; /* SCRIPT_NAME, for links */
 };
@@ -90,6 +92,12 @@ enum verdict store_write(struct call *c, struct db_op *op,
 enum verdict store_write_more(struct call *c, struct db_op *op,
                               void (*answer)(struct write *w, struct call *c), const void *more,
                               size_t n) __attribute__((warn_unused_result));
+
+/* The same where the call may go on: then answers, parks or streams as a handler does, and owns arg
+ * from PARK on. c->resp is NULL when the client has left: then it only frees arg. */
+enum verdict store_write_then(struct call *c, struct db_op *op,
+                              enum verdict (*then)(struct write *w, struct call *c), void *arg)
+    __attribute__((warn_unused_result));
 
 /* Queues op for the next burst and forgets it: nobody waits for its result. Takes op in any case;
  * it is dropped when the queue is full. */
