@@ -86,7 +86,7 @@ static void put_lines(struct json *j, const char *name, struct str lines)
 /* A credential is asked for, but no right: everybody may know who he is. */
 enum verdict auth_session(struct call *c)
 {
-    struct person p;
+    struct person p = {.kind = "", .name = ""};
     enum access access = access_check(c, false);
     if (access == ACCESS_VERIFY)
         return basic_verify(c);
@@ -138,7 +138,7 @@ static bool checked_path(const struct call *c, struct str *path)
 
 enum verdict auth_check(struct call *c)
 {
-    struct person p = {.kind = ""};
+    struct person p = {.kind = "", .name = ""};
     struct str path;
     bool write = (c->req->method & (METHOD_GET | METHOD_HEAD)) == 0;
     if (c->req->check_uri.p == NULL) {

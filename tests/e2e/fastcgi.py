@@ -129,7 +129,7 @@ def judge(items, answer):
     found = dict(reversed(items or []))
     method, path = found.get(b"REQUEST_METHOD"), found.get(b"DOCUMENT_URI")
     mount = found.get(b"SCRIPT_NAME", b"").decode("latin-1").rstrip("/")
-    if not method or not path or not inside(path, mount) or path.startswith((b"/control/", b"/auth/check")):
+    if not method or not path or not inside(path, mount) or path[len(mount):].startswith((b"/control/", b"/auth/check")):
         return
     CONTRACT.judge(method.decode("latin-1"), path[len(mount.encode("latin-1")):] or b"/", answer.status, answer.headers,
                    answer.body)

@@ -20,6 +20,7 @@ NUMBERS = itertools.count(1)
 PASSWORD = "correct horse"
 SAME = {"HTTP_SEC_FETCH_SITE": "same-origin"}
 WEEK = 7 * 24 * 3600
+BROWSER = {"HTTP_ACCEPT": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
 @pytest.fixture
@@ -417,6 +418,14 @@ def test_nobody_is_logged_out_by_another_site(hanji, person):
     assert who(hanji, cookie) == person
 
 
+def test_a_browser_logs_out(hanji, person):
+    cookie = login(hanji, person)
+    answer = ask(hanji, "POST", "/auth/logout", cookie, **BROWSER)
+    assert answer.status == 303 and answer.header("Location") == "/auth/login" and "Max-Age=0" in answer.header("Set-Cookie")
+    assert who(hanji, cookie) is None
+    assert ask(hanji, "POST", "/auth/logout", cookie, **BROWSER).status == 303
+
+
 @pytest.mark.parametrize("end", ["passwd", "remove", "logout", "sql session", "sql user"])
 def test_a_session_ends(hanji, person, end):
     cookie, other = login(hanji, person), login(hanji, "alice")
@@ -481,8 +490,6 @@ def test_a_full_disk_and_a_broken_one(make_hanji, slow):
 
 # ---- the page ----------------------------------------------------------------------------------------------------------
 
-BROWSER = {"HTTP_ACCEPT": "text/html,application/xhtml+xml,*/*;q=0.8"}
-
 
 def page(hanji, query="", **extra):
     return fastcgi.ask(hanji.socket, "GET", "/auth/login", query=query, extra={**BROWSER, "REQUEST_URI": "/auth/login", **extra})
@@ -508,6 +515,17 @@ def test_the_policy_names_the_style_of_the_page(hanji):
 def test_the_page_knows_who_is_logged_in(hanji, person):
     text = page(hanji, HTTP_COOKIE=login(hanji, person)).body.decode()
     assert "<b>%s</b>" % person in text and 'action="/auth/logout"' in text and 'name="password"' not in text
+
+
+@pytest.mark.parametrize("uri,kept", [("/private/x?a=1&b", True), ("//evil.example", False), ("/a b", False),
+                                      ("http://evil.example/", False), ("/auth/login", False), ("/auth/login?x", False), ("", False)])
+def test_the_page_in_the_place_of_another(hanji, uri, kept):
+    got = page(hanji, REQUEST_URI=uri)
+    assert got.status == (401 if kept else 200)
+    assert ('name="next"' in got.body.decode()) == kept and "evil" not in got.body.decode()
+    if kept:
+        assert 'value="%s"' % uri.replace("&", "&amp;") in got.body.decode()
+        assert page(hanji, REQUEST_URI=uri, HTTP_ACCEPT="*/*").header("Content-Type") == "application/problem+json"
 
 
 def test_a_wrong_password_shows_the_page_again(hanji):
