@@ -387,12 +387,17 @@ enum verdict auth_logout(struct call *c)
 {
     unsigned char hash[DB_SESSION_HASH_BYTES];
     struct logged_out more = {origin_https(c->req), problem_for_browser(c->req)};
-    if (!access_cookie(c, hash)) {
+    bool cookie = access_cookie(c, hash);
+    enum origin origin = origin_of(c->req);
+    /* Without a cookie, too: a browser may have kept it from another site's page, and would still
+     * forget it when the answer says so. */
+    bool meant = origin == ORIGIN_SAME || (origin == ORIGIN_UNKNOWN && !cookie);
+    if (dispatch_refused(c, meant ? ACCESS_OK : ACCESS_ORIGIN))
+        return REPLY;
+    if (!cookie) {
         answer_out(c, &more);
         return REPLY;
     }
-    if (dispatch_refused(c, origin_of(c->req) == ORIGIN_SAME ? ACCESS_OK : ACCESS_ORIGIN))
-        return REPLY;
     struct db_op *op = db_op_new(wants_all(c) ? DB_OP_SESSION_END_ALL : DB_OP_SESSION_END,
                                  sizeof hash);
     if (op != NULL)

@@ -414,6 +414,9 @@ def test_nobody_is_logged_out_by_another_site(hanji, person):
     cookie = login(hanji, person)
     for extra in ({"HTTP_SEC_FETCH_SITE": "cross-site"}, {"HTTP_SEC_FETCH_SITE": None}):
         assert ask(hanji, "POST", "/auth/logout", cookie, **extra).status == 403
+    for extra in ({"HTTP_SEC_FETCH_SITE": "cross-site"}, {"HTTP_SEC_FETCH_SITE": None, "HTTP_ORIGIN": "http://evil.example"}):
+        answer = ask(hanji, "POST", "/auth/logout", "", **extra)    # the browser keeps the cookie back, and would take the answer's
+        assert answer.status == 403 and answer.header("Set-Cookie") is None
     assert ask(hanji, "GET", "/auth/logout", cookie).status == 405
     assert who(hanji, cookie) == person
 
