@@ -6,6 +6,10 @@
 
 enum db_result db_change_bounds(struct db_reader *r, struct db_change_bounds *bounds)
 {
+    if (r->bounds_kept) {
+        *bounds = r->bounds;
+        return DB_OK;
+    }
     sqlite3_stmt *s = db_conn_statement(
         &r->conn, SLOT_CHANGE_BOUNDS,
         "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0),"
@@ -17,6 +21,8 @@ enum db_result db_change_bounds(struct db_reader *r, struct db_change_bounds *bo
     if (rc == SQLITE_ROW) {
         bounds->last = (uint64_t)sqlite3_column_int64(s, 0);
         bounds->horizon = (uint64_t)sqlite3_column_int64(s, 1);
+        r->bounds = *bounds;
+        r->bounds_kept = r->begun;
     }
     sqlite3_reset(s);
     return db_cause(rc);

@@ -41,6 +41,7 @@ enum db_result db_reader_begin(struct db_reader *r)
     r->begun = rc == SQLITE_DONE;
     r->kept.valid = false;
     r->kept_session.valid = false;
+    r->bounds_kept = false;
     return db_cause(rc);
 }
 
@@ -56,6 +57,7 @@ void db_reader_end(struct db_reader *r)
     db_reader_lend(r, NULL);
     r->kept.valid = false;
     r->kept_session.valid = false;
+    r->bounds_kept = false;
     if (!r->begun)
         return;
     r->begun = false;

@@ -2,6 +2,7 @@
 #ifndef HANJI_DB_READER_INTERNAL_H
 #define HANJI_DB_READER_INTERNAL_H
 
+#include "db/change.h"
 #include "db/conn.h"
 #include "db/reader.h"
 #include "db/session.h"
@@ -31,6 +32,8 @@ struct db_reader {
     struct db_token_kept kept;
     struct db_session_kept kept_session;
     struct db_search_tools *search; /* made at the first search */
+    bool bounds_kept; /* those of the feed in the open snapshot, for all that ask in a round */
+    struct db_change_bounds bounds;
 };
 
 /* Resets the statement whose row was lent, and lends that of s from now on (NULL: none). */

@@ -42,8 +42,9 @@ static enum verdict page(struct call *c, struct ask *ask, const struct db_change
     struct page p = {.json = feed_begin(c), .ask = ask, .next = ask->since};
     if (ask->limit == 0)
         return feed_answer(c, &p.json, p.next);
-    enum db_result result = db_change_list(session_reader(c), ask->since, LOOKS_MAX, one_change,
-                                           &p);
+    enum db_result result = DB_OK;
+    if (ask->since < bounds->last)
+        result = db_change_list(session_reader(c), ask->since, LOOKS_MAX, one_change, &p);
     if (result != DB_OK) {
         problem_result(c, result, 0);
         return REPLY;

@@ -2,13 +2,17 @@
  *
  * Each is in one of two rings: behind, when it has not been looked at up to the end of the feed,
  * and waiting. Those behind are looked at in turn, so many a round; whoever finds something, or
- * whose time is over, is taken out and resumed, and is answered with the others of its loop. */
+ * whose time is over, is taken out and resumed, and is answered with the others of its loop. Only so
+ * many are resumed a round: acknowledgements of writes stand in the same line. */
 #include <string.h>
 
 #include "handlers/problem.h"
 #include "handlers/watch_internal.h"
 
-enum { LOOKS_PER_ROUND = 32768 };
+enum {
+    TAKEN_PER_ROUND = 256,
+    LOOKS_PER_ROUND = 32768, /* at entries */
+};
 
 struct poll_watcher {
     struct park park;
@@ -191,12 +195,12 @@ static bool any_match(const struct feed_page *page, struct str prefix)
     return false;
 }
 
-/* One that is behind has looked at a page. */
-static void look(struct watch *w, struct poll_watcher *p, const struct feed_page *page)
+/* One that is behind has looked at a page. True when it was taken. */
+static bool look(struct watch *w, struct poll_watcher *p, const struct feed_page *page)
 {
     if (any_match(page, prefix_of(p))) {
         take(p);
-        return;
+        return true;
     }
     p->at = page->next;
     p->whole = page->whole;
@@ -209,12 +213,14 @@ static void look(struct watch *w, struct poll_watcher *p, const struct feed_page
         p->over = true;
         take(p);
     }
+    return p->taken;
 }
 
 bool watch_poll_look(struct watch *w, struct db_reader *r)
 {
     int64_t looks = LOOKS_PER_ROUND;
-    while (looks > 0 && !ring_empty(&w->behind)) {
+    unsigned taken = 0;
+    while (looks > 0 && taken < TAKEN_PER_ROUND && !ring_empty(&w->behind)) {
         struct poll_watcher *p = RING_OF(w->behind.next, struct poll_watcher, ring);
         const struct feed_page *page;
         enum feed_result result = feed_page(&w->feed, r, p->at, &page);
@@ -222,10 +228,11 @@ bool watch_poll_look(struct watch *w, struct db_reader *r)
             break;
         if (result == FEED_FAILED) {
             take(p); /* it is told when it is answered */
+            taken++;
             continue;
         }
         looks -= page->count + 1;
-        look(w, p, page);
+        taken += look(w, p, page);
     }
     return !ring_empty(&w->behind);
 }
@@ -254,15 +261,17 @@ void watch_poll_drain(struct watch *w)
 uint64_t watch_poll_expire(struct watch *w, uint64_t now_ms)
 {
     uint64_t next = UINT64_MAX;
+    unsigned taken = 0;
     for (int i = 1; i <= ASK_WAIT_MAX_S; i++)
         while (!ring_empty(&w->due[i])) {
             struct poll_watcher *p = RING_OF(w->due[i].next, struct poll_watcher, due);
-            if (p->due_ms > now_ms) {
+            if (p->due_ms > now_ms || taken == TAKEN_PER_ROUND) {
                 next = p->due_ms < next ? p->due_ms : next;
                 break;
             }
             p->over = true;
             take(p);
+            taken++;
         }
     return next;
 }
