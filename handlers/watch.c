@@ -56,13 +56,22 @@ void watch_leave(struct watch *w, atomic_uint_fast64_t *kind)
     w->count--;
 }
 
-/* Writes of documents change nobody's rights. */
-static bool only_documents(const struct db_op *list)
+/* False for what takes nothing from anybody who watches already. */
+static bool may_change_rights(enum db_op_kind kind)
 {
-    for (const struct db_op *op = list; op != NULL; op = op->next)
-        if (op->kind != DB_OP_PUT && op->kind != DB_OP_DELETE && op->kind != DB_OP_BATCH)
-            return false;
-    return true;
+    switch (kind) {
+    case DB_OP_PUT:
+    case DB_OP_DELETE:
+    case DB_OP_PATCH:
+    case DB_OP_BATCH:
+    case DB_OP_TOKEN_NEW:
+    case DB_OP_USER_NEW:
+    case DB_OP_SESSION_NEW:
+    case DB_OP_SESSION_TOUCH:
+        return false;
+    default:
+        return true;
+    }
 }
 
 void watch_committed(struct store *store, const struct db_op *list)
@@ -70,8 +79,11 @@ void watch_committed(struct store *store, const struct db_op *list)
     struct watch_stats *s = &store->watch;
     if (atomic_load(&s->polls) + atomic_load(&s->streams) == 0)
         return;
-    if (!only_documents(list))
-        atomic_fetch_add(&s->rights, 1);
+    for (const struct db_op *op = list; op != NULL; op = op->next)
+        if (may_change_rights((enum db_op_kind)op->kind)) {
+            atomic_fetch_add(&s->rights, 1);
+            break;
+        }
     for (unsigned i = 0; i < store->loop_count; i++)
         loop_poke(store->loops[i]);
 }

@@ -2,8 +2,8 @@
  *
  * Each is in one of two rings: behind, when it has not been looked at up to the end of the feed,
  * and waiting. Those behind are looked at in turn, so many a round; whoever finds something, or
- * whose time is over, is taken out and resumed, and is answered with the others of its loop. Only so
- * many are resumed a round: acknowledgements of writes stand in the same line. */
+ * whose time is over, is taken out and resumed, and is answered with the others of its loop. Only
+ * so many are resumed a round: acknowledgements of writes stand in the same line. */
 #include <string.h>
 
 #include "handlers/problem.h"

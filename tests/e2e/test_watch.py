@@ -11,7 +11,9 @@ import pytest
 
 import fastcgi
 import harness
+import http1
 from sse import Parser, Watcher, open_stream, read_until
+from test_crowd import check_fast, delays
 from test_changes import etag, now, page
 
 
@@ -425,6 +427,38 @@ def test_a_reader_that_stops_gets_all_later(own, box):
     read_until(client, parser, lambda one: len(one.events) > 2000)
     assert [event.data["key"][len(box) - 6:] for event in parser.events] == names + ["z"]
     client.close()
+
+
+def test_a_crowd(make_hanji):
+    """Two thousand watchers: a change reaches each once, others do not notice, little memory is needed, nothing is left."""
+    hanji = make_hanji(max_connections=4000)
+    hanji.ask("PUT", "/docs/k", body=b"x")
+    before, memory, open_before = delays(hanji, path="/docs/k", token=hanji.token), harness.resident_bytes(hanji.worker()), \
+        harness.descriptors(hanji.worker())
+    streams = [open_stream(hanji, "since=now")[0] for _ in range(1000)]
+    polls = [hanji.client() for _ in range(1000)]
+    for client in polls:
+        client.send(fastcgi.request("GET", "/changes", hanji.token, query="since=now&wait=60"))
+    waiting(hanji, polls=1000, streams=1000)
+    parsers = [Parser() for _ in streams]
+    for parser, client in zip(parsers, streams):
+        read_until(client, parser, lambda one: one.last is not None)
+    check_fast(before, delays(hanji, path="/docs/k", token=hanji.token))
+    assert harness.sanitized() or harness.resident_bytes(hanji.worker()) - memory < (4 << 20)
+    writer = threading.Thread(target=lambda: [hanji.ask("PUT", "/docs/k", body=b"x") for _ in range(50)])
+    writer.start()
+    check_fast(before, delays(hanji, path="/docs/k", token=hanji.token))
+    writer.join()
+    for parser, client in zip(parsers, streams):
+        read_until(client, parser, lambda one: len(one.events) >= 50)
+        assert [event.data["seq"] for event in parser.events] == list(range(2, 52))
+    for client in polls:
+        assert http1.parse_json(client.answer().body)["changes"][0]["seq"] == 2
+    assert harness.sanitized() or harness.resident_bytes(hanji.worker()) - memory < (6 << 20)
+    for client in streams + polls:
+        client.close()
+    waiting(hanji)
+    harness.wait_for("descriptors", lambda: harness.descriptors(hanji.worker()) <= open_before, 10, 0.02)
 
 
 # while others write
