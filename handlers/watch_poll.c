@@ -155,6 +155,7 @@ static enum verdict resume(struct park *park, struct call *c)
 {
     struct poll_watcher *p = (struct poll_watcher *)park;
     enum verdict verdict = REPLY;
+    session_of(c)->who = p->who; /* so that a refusal speaks of it */
     if (c->resp != NULL)
         verdict = answer_resumed(p, c);
     if (verdict == PARK)

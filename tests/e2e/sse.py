@@ -50,8 +50,8 @@ class Parser:
 class Watcher:
     """One stream through nginx over HTTP/1.1, read by a thread of its own until it ends or is closed."""
 
-    def __init__(self, site, query="", last=None, token=True, tls=False, accept="text/event-stream"):
-        headers = site.headers({"Host": "localhost", "Accept": accept}, token)
+    def __init__(self, site, query="", last=None, token=True, tls=False, headers=None):
+        headers = site.headers({"Host": "localhost", "Accept": "text/event-stream", **(headers or {})}, token)
         if last is not None:
             headers["Last-Event-ID"] = str(last)
         port = site.nginx.tls_port if tls else site.nginx.port

@@ -1,4 +1,5 @@
 """Waiting for changes: /changes with `wait`, and as a stream of events, through nginx."""
+import base64
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import pytest
 import fastcgi
 import harness
 import http1
+from test_login import add, ask as as_person, login
 from sse import Parser, Watcher, open_stream, read_until
 from test_crowd import check_fast, delays
 from test_changes import etag, now, page
@@ -52,7 +54,7 @@ def waiting(hanji, polls=0, streams=0):
 @pytest.fixture(scope="module")
 def own(base, certificate):
     """A site whose streams show life twice a second."""
-    site = harness.Site(base / "watch", certificate, heartbeat="500ms", public="pub/")
+    site = harness.Site(base / "watch", certificate, heartbeat="500ms", public="pub/", basic="/changes")
     site.start()
     yield site
     site.stop()
@@ -342,6 +344,34 @@ def test_a_token_that_expires(own, box):
     with Watcher(own, "?since=now&prefix=" + box[6:], token=token) as watcher:
         watcher.wait(lambda one: one.parser.retry)
         watcher.wait_end(6)
+
+
+def test_a_person_watches(own, box):
+    """With the session's cookie, as EventSource does; logging out ends it."""
+    cookie = login(own.hanji, add(own.hanji, "watcher", read=[box[6:]]))
+    headers = {"Accept": "text/event-stream", "Cookie": cookie}
+    with Watcher(own, "?since=now&prefix=" + box[6:], token=None, headers={"Cookie": cookie}) as watcher:
+        watcher.wait(lambda one: one.parser.retry)
+        seq = etag(own.put(box + "a", b"x"))
+        watcher.wait_for(1)
+        assert watcher.seqs == [seq]
+        assert own.get("/changes?since=now", headers, token=None).status == 403
+        assert as_person(own.hanji, "POST", "/auth/logout", cookie).status < 400
+        watcher.wait_end()
+    assert own.get("/changes?since=now&prefix=" + box[6:], headers, token=None).status == 401
+
+
+def test_a_name_and_a_password_watch(own, box):
+    """HTTP Basic is verified first, beside the loop; another password ends it."""
+    name = add(own.hanji, "feedreader", read=[box[6:]])
+    basic = "Basic " + base64.b64encode(("%s:correct horse" % name).encode()).decode()
+    with Watcher(own, "?since=now&prefix=" + box[6:], token=None, headers={"Authorization": basic}) as watcher:
+        watcher.wait(lambda one: one.parser.retry)
+        seq = etag(own.put(box + "a", b"x"))
+        watcher.wait_for(1)
+        assert watcher.seqs == [seq]
+        own.hanji.command("user", "passwd", name, stdin="another horse\n")
+        watcher.wait_end()
 
 
 def test_public_prefixes_need_no_token(own):
