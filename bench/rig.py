@@ -425,11 +425,14 @@ class Rig:
             self.write(f"www/on/{name}/{key:08d}", body(key, size))
 
     def write_site(self, name):
-        """The files of nginx-conf/ as they are, but for the socket and the names."""
+        """The files of nginx-conf/ as they are, but for the socket and the names. What is for the whole of nginx (maps, zones)
+        stands once, with the first name."""
         def source(part):
             with open(os.path.join(TOP, "nginx-conf", f"hanji-{part}.conf"), encoding="utf-8") as file:
                 return file.read()
         upstream = source("upstream").replace("unix:/run/hanji/hanji.sock", f"unix:{self.socket_of(name)}")
+        if name != self.names[0]:
+            upstream = re.search(r"(?ms)^upstream hanji \{.*?^\}", upstream).group()
         self.write(f"{name}-upstream.conf", re.sub(r"(?m)^upstream hanji ", f"upstream {name} ", upstream))
         self.write(f"{name}-params.conf", re.sub(r"(?m)^fastcgi_pass hanji;", f"fastcgi_pass {name};", source("params")))
         locations = re.sub(r"(?m)^(\s+)include snippets/hanji-params\.conf;", rf"\1include {self.folder}/{name}-params.conf;",
