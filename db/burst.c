@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "db/once.h"
 #include "db/write.h"
 
 static db_apply_fn *const apply_table[DB_OP_KINDS] = {
@@ -110,7 +111,8 @@ static enum db_result last_seq(struct db_conn *c, uint64_t *seq)
 
 static enum db_result apply_parts(struct db_write *w, struct db_op *op);
 
-/* Applies an operation, notes its result, and returns what ends the burst (DB_OK: nothing). */
+/* Applies an operation, notes its result, and returns what ends the burst (DB_OK: nothing). Never
+ * looks for its idempotency key. */
 static enum db_result apply_one(struct db_write *w, struct db_op *op)
 {
     enum db_result ended;
@@ -148,11 +150,33 @@ static enum db_result end_savepoint(struct db_conn *c, bool undo)
     return result == DB_OK || ends_burst(result) ? result : DB_BROKEN;
 }
 
+/* What a savepoint goes back to. */
+struct mark {
+    uint64_t seq;
+    int changes; /* that are still there */
+};
+
+static struct mark mark(const struct db_write *w)
+{
+    return (struct mark){w->seq, sqlite3_total_changes(w->conn->db) - w->undone};
+}
+
+/* Ends the savepoint that was begun behind the mark; unless the operation went well, all is as it
+ * was there. */
+static enum db_result end_marked(struct db_write *w, const struct db_op *op, struct mark m)
+{
+    bool undo = op->result != DB_OK;
+    if (undo) {
+        w->undone = sqlite3_total_changes(w->conn->db) - m.changes;
+        w->seq = m.seq;
+    }
+    return end_savepoint(w->conn, undo);
+}
+
 /* All or none: the first part that fails undoes those before it. */
 static enum db_result apply_parts(struct db_write *w, struct db_op *op)
 {
-    uint64_t seq = w->seq;
-    int before = sqlite3_total_changes(w->conn->db);
+    struct mark before = mark(w);
     uint32_t index = 0;
     enum db_result ended = begin_savepoint(w->conn);
     op->result = ended;
@@ -163,13 +187,28 @@ static enum db_result apply_parts(struct db_write *w, struct db_op *op)
     }
     if (ended != DB_OK)
         return ended;
-    ended = end_savepoint(w->conn, op->result != DB_OK);
-    if (op->result != DB_OK) {
-        w->undone += sqlite3_total_changes(w->conn->db) - before;
-        w->seq = seq;
-    }
+    ended = end_marked(w, op, before);
     op->seq = w->seq;
     return ended;
+}
+
+/* With an idempotency key: not a second time; and its record stands when its effect does. */
+static enum db_result apply_once(struct db_write *w, struct db_op *op)
+{
+    struct mark before = mark(w);
+    if (w->now.wall_s == 0)
+        w->now = db_clock_now();
+    op->result = db_once_find(w, op);
+    if (op->result != DB_NONE)
+        return ends_burst(op->result) ? op->result : DB_OK;
+    enum db_result ended = begin_savepoint(w->conn);
+    if (ended == DB_OK)
+        ended = apply_one(w, op);
+    if (ended != DB_OK)
+        return ended;
+    if (op->result == DB_OK)
+        op->result = db_once_note(w, op);
+    return ends_burst(op->result) ? op->result : end_marked(w, op, before);
 }
 
 /* Operations foresee the sequence number that the triggers will give. A trigger that somebody added
@@ -183,7 +222,7 @@ static enum db_result apply_all(struct db_conn *c, struct db_op *list, bool care
         if (op->refused)
             continue;
         db_op_forget(op);
-        result = apply_one(&w, op);
+        result = op->once != NULL ? apply_once(&w, op) : apply_one(&w, op);
     }
     *wrote = sqlite3_total_changes(c->db) - before != w.undone;
     if (result != DB_OK || !*wrote || careful)

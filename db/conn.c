@@ -68,6 +68,7 @@ const char *db_result_text(enum db_result result)
     case DB_EXISTS: return "a row of that name exists";
     case DB_CONFLICT: return "the row does not allow this";
     case DB_TOO_LARGE: return "the value is too large";
+    case DB_REUSED: return "the key belongs to another request";
     case DB_OVERLOAD: return "too many writes are waiting";
     case DB_BUSY: return "another process held the write lock too long";
     case DB_WAL_LIMIT: return "the write-ahead log is at its bound";

@@ -22,6 +22,7 @@ enum db_result {
     DB_EXISTS,       /* a row of that name is there */
     DB_CONFLICT,     /* the row is not one that this can be done with */
     DB_TOO_LARGE,    /* the value, or what would come of it, is beyond a bound */
+    DB_REUSED,       /* the idempotency key belongs to another request */
     DB_OVERLOAD,     /* the write queue is full */
     DB_BUSY,         /* somebody else held the write lock too long */
     DB_WAL_LIMIT,    /* the write-ahead log is at its bound: a reader pins it */

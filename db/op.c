@@ -33,6 +33,7 @@ void db_op_free(struct db_op *op)
         if (op->values[i].type == DB_VALUE_FILE)
             close((int)op->values[i].i);
     free(op->answer);
+    free(op->once);
     free(op->taken);
     free(op);
 }
@@ -56,6 +57,7 @@ void db_op_forget(struct db_op *op)
     op->answer_bytes = 0;
     op->type_bytes = 0;
     op->created = false;
+    op->replayed = false;
     op->failed_part = 0;
     op->seq = 0;
     for (struct db_op *part = op->parts; part != NULL; part = part->next)

@@ -71,6 +71,15 @@ struct db_precond {
     int64_t unmodified_since; /* Unix seconds */
 };
 
+enum { DB_ONCE_HASH_BYTES = 32 };
+
+/* An idempotency key: the same operation is not applied a second time. */
+struct db_once {
+    unsigned char scope[DB_ONCE_HASH_BYTES];   /* of whose key it is, for what, and the key */
+    unsigned char request[DB_ONCE_HASH_BYTES]; /* of what is asked for */
+    uint16_t status;                           /* that it will be answered with, for people */
+};
+
 struct db_op {
     struct db_op *next;
     void *owner; /* the caller's */
@@ -84,10 +93,12 @@ struct db_op {
     struct db_op *parts; /* of a batch, in order, by next; freed with it */
     struct db_op *last_part;
     uint32_t part_count;
+    struct db_once *once; /* from malloc, freed with it; NULL: it has no key */
     size_t charged_bytes; /* of the writer's queue */
     /* filled by the writer */
     enum db_result result; /* of a batch: DB_OK, or that of the part that failed */
     uint8_t created;
+    uint8_t replayed; /* it was done before; of a put the answer is the key it had then */
     uint8_t refused; /* its value was found wrong before the transaction */
     uint32_t failed_part; /* of a batch that a part made fail: its index */
     uint64_t seq; /* of the row; of a batch: the last one given when it was done */

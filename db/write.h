@@ -5,10 +5,20 @@
 #include "db/conn.h"
 #include "db/op.h"
 
+enum { DB_BOOT_BYTES = 16 };
+
+/* What the clocks say. */
+struct db_clock {
+    int64_t wall_s;   /* Unix time, as far as the machine knows */
+    int64_t uptime_s; /* since the machine was started, asleep or not */
+    unsigned char boot[DB_BOOT_BYTES]; /* which start that was */
+};
+
 struct db_write {
     struct db_conn *conn;
     uint64_t seq;  /* last sequence number given; an operation that changes a row takes the next */
     int64_t now_s; /* wall clock, Unix seconds, one for the burst */
+    struct db_clock now; /* where an operation of the burst has an idempotency key */
     bool careful;  /* numbers are read back, not foreseen: somebody's triggers take some, too */
     int undone;    /* changes that were rolled back within the transaction */
     bool searched; /* the search index has had its step of this burst */

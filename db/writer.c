@@ -11,6 +11,7 @@
 #include "db/burst.h"
 #include "db/checkpoint.h"
 #include "db/migrate.h"
+#include "db/once.h"
 #include "db/search_index.h"
 
 enum {
@@ -63,6 +64,7 @@ struct db_writer {
     uint64_t unindexed;           /* operations that the search index has not seen, about */
     bool indexing;                /* its last step left more to do */
     uint64_t index_after_us;      /* not before */
+    bool keys_noted; /* idempotency keys since it was quiet */
     bool idle_work; /* something to do when it gets quiet */
     bool broken;
 };
@@ -300,8 +302,10 @@ static void run_burst(struct db_writer *w, struct db_op *list, uint64_t count)
     w->expected = count + w->queued;
     pthread_mutex_unlock(&w->lock);
     w->idle_work = true;
-    for (struct db_op *op = list; op != NULL; op = op->next)
+    for (struct db_op *op = list; op != NULL; op = op->next) {
         w->unpruned += op->part_count > 0 ? op->part_count : 1;
+        w->keys_noted |= op->once != NULL;
+    }
     w->unindexed += count;
     deliver(w, list);
     if (w->conn.waited) { /* somebody else writes too: let them have the lock */
@@ -330,6 +334,15 @@ static void follow(struct db_writer *w)
     w->index_after_us = db_clock_us() + SEARCH_PAUSE_US;
 }
 
+static void prune_keys(struct db_writer *w)
+{
+    struct db_clock now = db_clock_now();
+    w->keys_noted = false;
+    if (!w->broken &&
+        db_once_prune(&w->conn, &now, PRUNE_LOOK, &w->keys_noted) == DB_BROKEN)
+        give_up(w);
+}
+
 /* It is quiet: leave the file as a person would like to find it. One step a call; stays `idle_work`
  * while there is more. */
 static void tidy(struct db_writer *w)
@@ -338,7 +351,9 @@ static void tidy(struct db_writer *w)
         follow(w);
     if (w->unpruned > 0 && !w->indexing)
         prune(w);
-    w->idle_work = w->indexing || w->unpruned > 0;
+    if (w->keys_noted)
+        prune_keys(w);
+    w->idle_work = w->indexing || w->unpruned > 0 || w->keys_noted;
     if (!w->idle_work)
         checkpoint(w, true);
     if (db_checkpoint_begun(&w->checkpoint))
@@ -476,6 +491,7 @@ enum db_result db_writer_start(const struct db_config *config, const struct db_w
     w->idle_work = true;
     w->unpruned = 1; /* look once */
     w->unindexed = 1;
+    w->keys_noted = true;
     enum db_result result = open_files(w, error);
     if (result == DB_OK && !start_thread(w)) {
         db_set_error(error, "the writer's thread cannot be started");

@@ -98,6 +98,7 @@ static const struct field fields[] = {
     FIELD("HTTP_AUTHORIZATION", authorization, REPEAT_REFUSE),
     FIELD("HTTP_LAST_EVENT_ID", last_event_id, REPEAT_REFUSE),
     FIELD("HTTP_IF_NONE_MATCH", if_none_match, REPEAT_JOIN),
+    FIELD("HTTP_IDEMPOTENCY_KEY", idempotency_key, REPEAT_REFUSE),
     FIELD("HTTP_IF_MODIFIED_SINCE", if_modified_since, REPEAT_REFUSE),
     FIELD("HTTP_IF_UNMODIFIED_SINCE", if_unmodified_since, REPEAT_REFUSE),
     FIELD("HTTPS", https, REPEAT_REFUSE),

@@ -42,6 +42,7 @@ struct req {
     struct str if_unmodified_since;
     struct str if_range;
     struct str range;
+    struct str idempotency_key;
     struct str accept;
     struct str last_event_id;
     struct str document_uri, request_uri;

@@ -17,6 +17,7 @@
 #include "handlers/json.h"
 #include "handlers/json_check.h"
 #include "handlers/json_read.h"
+#include "handlers/once.h"
 #include "handlers/precond.h"
 #include "handlers/several.h"
 #include "handlers/store.h"
@@ -389,6 +390,7 @@ static void answered(struct write *w, struct call *c)
     put_results(&j, w->op);
     resp_start(c->resp, 200);
     resp_header(c->resp, "Content-Type", STR_LIT("application/json"));
+    once_header(c, w->op);
     resp_body(c->resp, text->data, text->len);
     c->resp->failed |= j.failed;
 }
@@ -400,7 +402,10 @@ enum verdict batch(struct call *c)
     if (!several_body(c, &body))
         return REPLY;
     r.op = db_op_new(DB_OP_BATCH, 0);
-    bool ok = r.op != NULL ? take_operations(&r, body.value) : no_memory(&r);
+    bool ok = r.op == NULL ? no_memory(&r)
+                           : once_take(c, r.op, 200) && take_operations(&r, body.value);
+    if (ok)
+        once_body(r.op, c->req->content_type, body.text);
     buf_free(&r.key);
     buf_free(&r.type);
     buf_free(&r.content);

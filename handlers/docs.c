@@ -17,6 +17,7 @@
 #include "handlers/content.h"
 #include "handlers/json.h"
 #include "handlers/json_check.h"
+#include "handlers/once.h"
 #include "handlers/precond.h"
 #include "handlers/problem.h"
 #include "handlers/store.h"
@@ -58,14 +59,21 @@ static bool refused(struct call *c, struct precond *p)
 
 static const char no_json[] = "The body is not JSON that parses.";
 
+static struct str written_key(const struct db_op *op)
+{
+    if (op->replayed)
+        return (struct str){(const char *)op->answer, op->answer_bytes};
+    return (struct str){op->values[0].p, op->values[0].n};
+}
+
 void docs_link_header(struct call *c, const struct write *w, const char *name)
 {
     struct buf *link = &session_of(c)->link;
-    const struct db_value *key = &w->op->values[0];
+    struct str key = written_key(w->op);
     link->len = 0;
     if (path_encode(link, (struct str){w->mount, w->mount_len}) &&
         buf_add(link, "/docs/", DOCS_PREFIX_LEN, RESP_HEAD_MAX) &&
-        path_encode(link, (struct str){key->p, key->n}))
+        path_encode(link, key))
         resp_header(c->resp, name, (struct str){(char *)link->data, link->len});
     else
         c->resp->failed = true;
@@ -77,7 +85,7 @@ static void put_created(struct call *c, const struct db_op *op)
     struct buf *text = &session_of(c)->text;
     struct json j = json_start(text);
     json_raw(&j, "{\"key\":");
-    json_string(&j, (struct str){op->values[0].p, op->values[0].n});
+    json_string(&j, written_key(op));
     json_raw(&j, ",\"etag\":");
     json_etag(&j, op->seq);
     json_raw(&j, "}\n");
@@ -107,6 +115,7 @@ static void wrote(struct write *w, struct call *c)
         resp_etag(c->resp, op->seq);
     if (op->created)
         docs_link_header(c, w, "Location");
+    once_header(c, op);
     if (op->wants_answer)
         put_created(c, op);
     else if (op->created)
@@ -143,6 +152,20 @@ static bool inspect_json(struct inspection *i, int fd, size_t n)
     return json_check_end(&check);
 }
 
+/* What is asked for with an idempotency key. */
+static void inspect_once(struct inspection *i, struct str type, int fd, size_t n)
+{
+    struct seal_digest d;
+    unsigned char piece[INSPECT_BYTES];
+    once_begin(&d, type);
+    for (size_t at = 0; at < n && !i->failed; at += sizeof piece) {
+        size_t take = n - at < sizeof piece ? n - at : sizeof piece;
+        i->failed = !spool_read(fd, piece, take, at);
+        seal_digest_add(&d, piece, take);
+    }
+    once_end(&d, i->op);
+}
+
 /* Text that people may want to read in the file is taken into memory, to be stored as TEXT. */
 static void load_text(struct inspection *i, struct str type)
 {
@@ -160,11 +183,14 @@ static void load_text(struct inspection *i, struct str type)
 static void inspect(struct task *t, struct worker *worker)
 {
     struct inspection *i = (struct inspection *)t;
-    const struct db_value *type = &i->op->values[1], *file = &i->op->values[2];
+    const struct db_value *file = &i->op->values[2];
+    struct str type = {i->op->values[1].p, i->op->values[1].n};
     (void)worker;
     i->wrong = i->json && !inspect_json(i, (int)file->i, file->n);
-    if (!i->wrong && file->n <= DOCS_TEXT_MAX)
-        load_text(i, (struct str){type->p, type->n});
+    if (!i->wrong && i->op->once != NULL)
+        inspect_once(i, type, (int)file->i, file->n);
+    if (!i->wrong && !i->failed && content_is_text(type) && file->n <= DOCS_TEXT_MAX)
+        load_text(i, type);
 }
 
 static enum verdict inspected(struct task *t, struct call *c)
@@ -186,7 +212,7 @@ static enum verdict inspected(struct task *t, struct call *c)
 static enum verdict put_large(struct call *c, struct db_op *op, struct str type, int fd)
 {
     db_op_file(op, 2, fd, c->req->frame->body_bytes);
-    if (!content_is_text(type))
+    if (!content_is_text(type) && op->once == NULL)
         return store_write(c, op, wrote);
     struct inspection *i = store_task(c, sizeof *i);
     if (i == NULL) {
@@ -217,6 +243,10 @@ static enum verdict put(struct call *c, struct str key, const struct db_precond 
     db_op_copy(op, 1, DB_VALUE_TEXT, type.p, type.n);
     op->precond = *p;
     op->wants_answer = c->req->method == METHOD_POST;
+    if (op->wants_answer && !once_take(c, op, 201)) {
+        db_op_free(op);
+        return REPLY;
+    }
     int fd = frame_take_spool(c->req->frame);
     if (fd >= 0)
         return put_large(c, op, type, fd);
@@ -227,6 +257,7 @@ static enum verdict put(struct call *c, struct str key, const struct db_precond 
         problem(c, 400, no_json);
         return REPLY;
     }
+    once_body(op, type, (struct str){(const char *)body, n});
     return store_write(c, op, wrote);
 }
 

@@ -90,8 +90,8 @@ enum verdict docs_patch(struct call *c, const struct db_precond *p)
     }
     unsigned char *body = frame_take_body(c->req->frame, &n);
     struct db_op *op = db_op_new(DB_OP_PATCH, key.n);
-    if (op == NULL || !json_check_all(body, n, NULL)) {
-        bool memory = op == NULL;
+    bool memory = op == NULL || (body == NULL && n > 0);
+    if (memory || !json_check_all(body, n, NULL)) {
         free(body);
         db_op_free(op);
         if (memory)

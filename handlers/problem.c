@@ -201,6 +201,9 @@ void problem_result(struct call *c, enum db_result result, int64_t pid)
     case DB_TOO_LARGE:
         problem(c, 413, "What would come of this is larger than the limit.");
         return;
+    case DB_REUSED:
+        problem(c, 422, "This Idempotency-Key was used for another request.");
+        return;
     case DB_OVERLOAD:
         problem_with(c, 503, "Too many writes are waiting; try again shortly.", retry);
         return;

@@ -28,16 +28,24 @@ bool several_body(struct call *c, struct several *s)
         problem(c, 415, "The body must be sent as Content-Type: application/json.");
         return false;
     }
-    unsigned char *bytes = frame_take_body(c->req->frame, &n);
-    if (n > SEVERAL_BODY_MAX)
+    if (c->req->frame->body_bytes > SEVERAL_BODY_MAX) {
         problem(c, 413, "The body of such a request has at most 16 MiB.");
+        return false;
+    }
+    unsigned char *bytes = frame_take_body(c->req->frame, &n);
+    if (bytes == NULL && n > 0)
+        problem_result(c, DB_NO_MEMORY, 0);
     else if (!json_check_all(bytes, n, &wrong))
         not_json(c, wrong);
     else
-        *s = (struct several){bytes, json_value((struct str){(const char *)bytes, n})};
-    if (s->bytes == NULL)
+        s->bytes = bytes;
+    if (s->bytes == NULL) {
         free(bytes);
-    return s->bytes != NULL;
+        return false;
+    }
+    s->text = (struct str){(const char *)bytes, n};
+    s->value = json_value(s->text);
+    return true;
 }
 
 void several_free(struct several *s)

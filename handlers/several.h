@@ -11,6 +11,7 @@ enum { SEVERAL_MAX = 1000, SEVERAL_BODY_MAX = 16 << 20 };
 
 struct several {
     unsigned char *bytes; /* the body; several_free */
+    struct str text;      /* the same */
     struct str value;     /* the JSON in it */
 };
 
