@@ -46,14 +46,23 @@ static void add(struct seal_digest *d, const void *p, size_t n)
         seal_digest_add(d, p, n);
 }
 
+/* A person is the same by every browser and by Basic. */
+static void add_credential(struct seal_digest *d, const struct credential *who)
+{
+    bool person = who->kind == CREDENTIAL_SESSION || who->kind == CREDENTIAL_BASIC;
+    unsigned char kind = (unsigned char)(person ? CREDENTIAL_SESSION : who->kind);
+    add(d, &kind, 1);
+    if (person)
+        add(d, &who->user, sizeof who->user);
+    else
+        add(d, who->hash, sizeof who->hash);
+}
+
 static void hash_scope(struct call *c, const char *key, size_t n, unsigned char *out)
 {
-    const struct credential *who = access_who(c);
     struct seal_digest d;
-    unsigned char kind = (unsigned char)who->kind;
     seal_digest_init(&d);
-    add(&d, &kind, 1);
-    add(&d, who->hash, sizeof who->hash);
+    add_credential(&d, access_who(c));
     add(&d, c->req->method_name.p, c->req->method_name.n);
     add(&d, c->req->path.p, c->req->path.n);
     add(&d, key, n);
