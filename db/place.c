@@ -110,3 +110,63 @@ bool db_place_sync(const struct db_place *p)
 {
     return fsync(p->dir) == 0 || errno == EINVAL; /* some file systems cannot */
 }
+
+static enum db_result refuse(struct db_error *error, const char *path, const char *why)
+{
+    db_set_error(error, "%.300s: %s", path, why);
+    return DB_REFUSED;
+}
+
+static bool same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Whether the place is one of the files that make up the store, under whatever name, also one that
+ * is not there at the moment. */
+static bool is_of_store(const struct db_place *to, const char *database, struct db_error *error)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal", ".lock", ".control"};
+    struct db_place store;
+    struct stat a, b, folder, other;
+    char real[PATH_MAX];
+    bool found = false;
+    if (db_place_open(&store, realpath(database, real) != NULL ? real : database, error) != DB_OK)
+        return false;
+    bool one_folder = fstat(store.dir, &folder) == 0 && fstat(to->dir, &other) == 0 &&
+                      same(&folder, &other);
+    size_t n = strlen(store.name);
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes && !found; i++) {
+        found = db_place_stat(&store, suffixes[i], &a) && db_place_stat(to, "", &b) && same(&a, &b);
+        if (one_folder && strncmp(to->name, store.name, n) == 0 &&
+            strcmp(to->name + n, suffixes[i]) == 0)
+            found = true;
+    }
+    db_place_close(&store);
+    return found;
+}
+
+enum db_result db_place_judge(const struct db_place *to, const char *database, bool replace,
+                              struct db_error *error)
+{
+    struct stat st;
+    char path[PATH_MAX];
+    if (!db_place_path(to, "", path))
+        return refuse(error, to->folder, "the name is too long");
+    if (strcmp(to->name, ".") == 0 || strcmp(to->name, "..") == 0)
+        return refuse(error, path, "this is no name for a file");
+    if (is_of_store(to, database, error))
+        return refuse(error, path, "this is a file of the database itself");
+    if (db_place_stat(to, "", &st)) {
+        if (S_ISLNK(st.st_mode))
+            return refuse(error, path, "a symbolic link is there; nothing is written through it");
+        if (!S_ISREG(st.st_mode))
+            return refuse(error, path, "something that is no file is there");
+        if (!replace)
+            return refuse(error, path, "the file exists (--force replaces it)");
+    }
+    if ((db_place_stat(to, "-wal", &st) && st.st_size > 0) ||
+        (db_place_stat(to, "-journal", &st) && st.st_size > 0))
+        return refuse(error, path, "a -wal or -journal file beside it would be taken for its own");
+    return DB_OK;
+}

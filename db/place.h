@@ -1,7 +1,8 @@
-/* A name in a folder: making, comparing and replacing files without following a link at the name.
+/* A name in a folder, for files that operators ask for: making, comparing and replacing files
+ * without following a link at the name.
  *
  * The folder is resolved once and held open; everything happens relative to it, so that nobody can
- * put another folder under the name meanwhile. Private to db/. */
+ * put another folder under the name meanwhile. */
 #ifndef HANJI_DB_PLACE_H
 #define HANJI_DB_PLACE_H
 
@@ -35,6 +36,12 @@ bool db_place_path(const struct db_place *p, const char *suffix, char out[PATH_M
 /* What stands under NAME plus suffix, a link itself. False when there is nothing. */
 bool db_place_stat(const struct db_place *p, const char *suffix, struct stat *st)
     __attribute__((warn_unused_result));
+
+/* Whether an operator may have a new file there: DB_REFUSED with error set when the name is a link,
+ * one of the files of the database, no file, or exists and shall not be replaced; and when a -wal
+ * or -journal beside it would be taken for the new file's. */
+enum db_result db_place_judge(const struct db_place *to, const char *database, bool replace,
+                              struct db_error *error) __attribute__((warn_unused_result));
 
 /* Makes the file, which must not exist; a descriptor for reading and writing, or -1 (errno). */
 int db_place_make(const struct db_place *p, mode_t mode) __attribute__((warn_unused_result));
