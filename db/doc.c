@@ -169,7 +169,8 @@ static enum db_result put_row(struct db_write *w, struct db_op *op, const struct
         db_write_bind(s, 1, op, 0);
     db_write_bind(s, 2, op, 1);
     sqlite3_bind_int64(s, 3, (int64_t)(w->seq + 1));
-    sqlite3_bind_int64(s, 4, w->now_s);
+    const struct db_value *modified = &op->values[DB_PUT_MODIFIED];
+    sqlite3_bind_int64(s, 4, modified->type == DB_VALUE_INT ? modified->i : w->now_s);
     sqlite3_bind_int64(s, 5, (int64_t)op->values[2].n);
     db_write_bind(s, 6, op, 2);
     enum db_result result = run(w, s);
@@ -241,6 +242,8 @@ enum db_result db_doc_put(struct db_write *w, struct db_op *op)
     enum db_result result = find(w, op, &f);
     if (result != DB_OK)
         return result;
+    if (f.exists && op->values[DB_PUT_ABSENT].type == DB_VALUE_INT)
+        return DB_OK;
     bool file = op->values[2].type == DB_VALUE_FILE;
     result = file ? put_file(w, op, &f) : put_row(w, op, &f);
     if (result != DB_OK)

@@ -9,7 +9,7 @@
 #include "db/db.h"
 
 enum db_op_kind {
-    DB_OP_PUT,              /* key, type, body */
+    DB_OP_PUT,              /* key, type, body; for an import also those of enum db_put_value */
     DB_OP_DELETE,           /* key */
     DB_OP_TOKEN_NEW,        /* name, hash, read, write, expires (0: never) */
     DB_OP_TOKEN_REVOKE,     /* name */
@@ -37,6 +37,12 @@ enum {
     DB_OP_PARTS_MAX = 1000, /* of one batch */
     /* Of the wire form: the largest document there can be, and room around it. */
     DB_OP_WIRE_MAX = (256 << 20) + (1 << 20),
+};
+
+/* Values of DB_OP_PUT that are seldom there. */
+enum db_put_value {
+    DB_PUT_MODIFIED = 3, /* an integer: Unix seconds, instead of now */
+    DB_PUT_ABSENT = 4,   /* an integer: leave a document that is there as it is */
 };
 
 enum db_value_type {

@@ -62,7 +62,8 @@ static bool add_stream(struct buf *out, enum frame_type type, const unsigned cha
     return add_record(out, type, NULL, 0);
 }
 
-static bool build(struct buf *out, const char *path, const void *body, size_t n)
+/* Everything before the body. */
+static bool build(struct buf *out, const char *path, size_t n)
 {
     static const unsigned char begin[8] = {0, FRAME_RESPONDER};
     struct buf params = {0};
@@ -72,20 +73,39 @@ static bool build(struct buf *out, const char *path, const void *body, size_t n)
               add_pair(&params, "DOCUMENT_URI", path) &&
               add_pair(&params, "CONTENT_LENGTH", length) &&
               add_record(out, FCGI_BEGIN_REQUEST, begin, sizeof begin) &&
-              add_stream(out, FCGI_PARAMS, params.data, params.len) &&
-              add_stream(out, FCGI_STDIN, body, n);
+              add_stream(out, FCGI_PARAMS, params.data, params.len);
     buf_free(&params);
     return ok;
 }
 
-static bool exchange(int fd, const struct buf *request, struct buf *answer)
+static bool send_all(int fd, const unsigned char *p, size_t len)
 {
-    for (size_t at = 0; at < request->len;) {
-        ssize_t n = send(fd, request->data + at, request->len - at, MSG_NOSIGNAL);
+    for (size_t at = 0; at < len;) {
+        ssize_t n = send(fd, p + at, len - at, MSG_NOSIGNAL);
         if (n < 0 && errno != EINTR)
             return false;
         at += n > 0 ? (size_t)n : 0;
     }
+    return true;
+}
+
+/* The body from where it lies: it may be large. */
+static bool send_body(int fd, const unsigned char *p, size_t n)
+{
+    unsigned char header[FRAME_HEADER_BYTES];
+    for (size_t at = 0; at < n;) {
+        size_t take = n - at < FRAME_CONTENT_MAX ? n - at : FRAME_CONTENT_MAX;
+        frame_put_header(header, FCGI_STDIN, 1, take);
+        if (!send_all(fd, header, sizeof header) || !send_all(fd, p + at, take))
+            return false;
+        at += take;
+    }
+    frame_put_header(header, FCGI_STDIN, 1, 0);
+    return send_all(fd, header, sizeof header);
+}
+
+static bool receive(int fd, struct buf *answer)
+{
     for (;;) {
         if (!buf_reserve(answer, 4096, ANSWER_MAX_BYTES))
             return false;
@@ -144,7 +164,8 @@ unsigned client_post(const char *socket, const char *path, const void *body, siz
     if (fd < 0)
         return errno == ENOENT || errno == ECONNREFUSED ? 0 : NO_ANSWER;
     unsigned status = NO_ANSWER;
-    if (build(&request, path, body, n) && exchange(fd, &request, &raw))
+    if (build(&request, path, n) && send_all(fd, request.data, request.len) &&
+        send_body(fd, body, n) && receive(fd, &raw))
         status = take_answer(&raw, out);
     close(fd);
     buf_free(&request);

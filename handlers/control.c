@@ -1,5 +1,6 @@
 #include "handlers/control.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,13 @@ enum control_result control_send(const char *socket, struct db_op *op)
     db_op_encode(op, body, n);
     unsigned status = client_post(socket, "/control/op", body, n, &answer);
     free(body);
+    if (status == 503) { /* it has no room for this now */
+        op->result = DB_OVERLOAD;
+        buf_free(&answer);
+        return CONTROL_DONE;
+    }
+    if (status == 413)
+        errno = EMSGSIZE;
     bool done = status == 200 && answer.len == CONTROL_ANSWER_BYTES;
     if (done) {
         op->result = (enum db_result)answer.data[0];

@@ -11,9 +11,9 @@ handler_fn control_op;
 enum { CONTROL_ANSWER_BYTES = 13 };
 
 enum control_result {
-    CONTROL_DONE,   /* op has its result, seq and failed_part */
+    CONTROL_DONE,   /* op has its result (DB_OVERLOAD: no room now), seq and failed_part */
     CONTROL_NOBODY, /* no server listens: the file may be written directly */
-    CONTROL_FAILED, /* one does, but could not be asked or did not answer */
+    CONTROL_FAILED, /* one does, but could not be asked, refused (errno) or did not answer */
 };
 
 /* The other end, for a command: asks the server that listens on the socket to apply op. */
