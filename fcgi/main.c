@@ -48,6 +48,8 @@ static const struct command {
     {"check", "[FILE]", "verify the database, or a backup", ctl_check, false},
     {"backup", "[--force] DEST", "copy the database, verified, while the server runs", ctl_backup,
      false},
+    {"export", "[FLAG]... [-o FILE]", "write the documents as lines of JSON", ctl_export, false},
+    {"import", "[--if-absent] FILE", "take up what export wrote", ctl_import, false},
     {"restore", "FILE", "put a backup in place of the database; the server is stopped", ctl_restore,
      false},
     {"search", "add|remove|list ...", "choose what can be searched for words", ctl_search, false},

@@ -19,6 +19,8 @@ ctl_fn ctl_check;   /* check [FILE] */
 ctl_fn ctl_backup;  /* backup [--force] DEST */
 ctl_fn ctl_restore; /* restore FILE */
 ctl_fn ctl_search;  /* search add|remove|list|rebuild */
+ctl_fn ctl_export;  /* export [FLAG...] */
+ctl_fn ctl_import;  /* import [FLAG...] FILE */
 
 /* What several commands share. */
 
