@@ -343,5 +343,5 @@ def test_large_bodies(make_hanji, out, running):
     put_all(first, large)
     first.command("export", "-o", out / "e")
     second.command("import", out / "e")
-    assert [row[:2] + row[3:] for row in rows(second)] == [row[:2] + row[3:] for row in rows(first)]
+    assert [row[:5] for row in rows(second)] == [row[:5] for row in rows(first)]
     assert "0 documents written, 6 left" in second.command("import", out / "e").stdout
