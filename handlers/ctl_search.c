@@ -125,6 +125,17 @@ static int list(const struct conf *conf)
     return status;
 }
 
+/* Counting the index costs by its size: the larger it is, the rarer that is done. */
+enum { STEPS_BETWEEN_LOOKS = 64 };
+
+static int make_steps(const struct conf *conf, unsigned n)
+{
+    int status = CTL_OK;
+    for (unsigned i = 0; i < n && status == CTL_OK; i++)
+        status = apply_kind(conf, DB_OP_SEARCH_SYNC, NULL);
+    return status;
+}
+
 /* Asks for step after step until nothing is left; what a running server would do by itself, without
  * its pauses. */
 static int finish(const struct conf *conf, const struct prefix *only, const char *verb)
@@ -132,6 +143,7 @@ static int finish(const struct conf *conf, const struct prefix *only, const char
     struct db_reader *r;
     struct left left = {.only = only};
     bool terminal = isatty(STDERR_FILENO) == 1;
+    unsigned steps = 1;
     int status = open_reader(conf, &r);
     if (status != CTL_OK)
         return status;
@@ -139,9 +151,10 @@ static int finish(const struct conf *conf, const struct prefix *only, const char
         if (terminal)
             fprintf(stderr, "\r%s: %llu documents in the index ", verb,
                     (unsigned long long)left.documents);
-        status = apply_kind(conf, DB_OP_SEARCH_SYNC, NULL);
+        status = make_steps(conf, steps);
         if (status != CTL_OK)
             break;
+        steps = steps < STEPS_BETWEEN_LOOKS ? 2 * steps : steps;
         left = (struct left){.only = only};
     }
     db_reader_close(r);

@@ -49,7 +49,7 @@ def test_help_names_every_key_and_command():
         line = [line for line in done.stdout.splitlines() if re.search(r"(?<![\w-])(--)?%s(?![\w-])" % key.replace("_",
                 "[_-]"), line)]
         assert line, key
-    for command in ("serve", "token", "sql", "check", "backup", "restore", "export", "import", "conf", "version"):
+    for command in ("serve", "token", "search", "sql", "check", "backup", "restore", "export", "import", "conf", "version"):
         assert re.search(r"\b%s\b" % command, done.stdout), command
 
 
@@ -66,7 +66,7 @@ def test_version():
 
 WRONG_USAGE = [[], ["nonsense"], ["--nonsense"], ["-c"], ["-c", "/dev/null"], ["serve", "extra"],
                ["serve", "--nonsense", "1"], ["serve", "--threads"], ["token"], ["token", "nonsense"], ["token", "new"],
-               ["token", "revoke"], ["token", "revoke", "a", "b"], ["token", "list", "x"], ["check", "x", "y"], ["check", "-x"],
+               ["token", "revoke"], ["token", "revoke", "a", "b"], ["token", "list", "x"], ["check", "x", "y"], ["check", "-x"], ["search"],
                ["conf", "x"], ["version", "x"], ["-x", "serve"], [""], ["serve", "-"], ["SERVE"]]
 
 
