@@ -53,7 +53,7 @@ def test_help_names_every_key_and_command():
         assert re.search(r"\b%s\b" % command, done.stdout), command
 
 
-@pytest.mark.parametrize("command", ["serve", "token", "sql", "check", "backup", "restore", "export", "import", "conf", "version"])
+@pytest.mark.parametrize("command", ["serve", "token", "search", "sql", "check", "backup", "restore", "export", "import", "conf", "version"])
 def test_each_command_has_help(command):
     done = run(command, "--help")
     assert done.returncode == 0 and command in done.stdout and done.stderr == ""
