@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "db/token.h"
 #include "handlers/store.h"
@@ -339,6 +340,144 @@ START_TEST(headers_that_carry_no_token)
 }
 END_TEST
 
+/* ---- people ---------------------------------------------------------------------------------- */
+
+static struct conf conf = {.session_idle_ms = 1000 * 1000};
+static char cookie[SEAL_SESSION_LEN + 32];
+static int64_t now_s; /* sessions are begun by the real clock */
+
+/* User 1, who may read /docs/r/ and write /docs/w/, and a session for 5000 s. */
+static void log_in(void)
+{
+    unsigned char hash[SEAL_TOKEN_HASH_BYTES];
+    struct db_op *user = db_op_new(DB_OP_USER_NEW, 200), *op = db_op_new(DB_OP_SESSION_NEW, 200);
+    static const char *const values[] = {"alice", "hash", "/docs/r/", "/docs/w/"};
+    for (int i = 0; i < 4; i++)
+        db_op_copy(user, i, DB_VALUE_TEXT, values[i], strlen(values[i]));
+    now_s = time(NULL);
+    store.conf = &conf;
+    memcpy(cookie, "hanji_session=", 14);
+    seal_session_new(cookie + 14);
+    ck_assert(seal_session_hash(cookie + 14, SEAL_SESSION_LEN, hash));
+    db_op_copy(op, 0, DB_VALUE_BLOB, hash, sizeof hash);
+    db_op_int(op, 1, 1);
+    db_op_copy(op, 2, DB_VALUE_TEXT, "hash", 4);
+    db_op_int(op, 3, now_s + 5000);
+    db_op_copy(op, 4, DB_VALUE_TEXT, "", 0);
+    ck_assert_int_eq(tdb_burst(&conn, tdb_list(user, op, NULL)), DB_OK);
+    ck_assert_int_eq(user->result, DB_OK);
+    ck_assert_int_eq(op->result, DB_OK);
+    tdb_free(user);
+}
+
+/* With the cookie, by a method, from where the browser says (NULL: it does not). */
+static enum access visit(const char *path, enum method method, const char *from, int64_t at_s)
+{
+    struct req req = {.path = {path, strlen(path)}, .method = method, .cookie = {cookie, strlen(cookie)}};
+    struct call call = {.req = &req, .thread = &session, .now_s = at_s};
+    if (from != NULL)
+        req.fetch_site = (struct str){from, strlen(from)};
+    enum access access = access_check(&call, method != METHOD_GET && method != METHOD_HEAD);
+    if (session.snapshot)
+        db_reader_end(session.reader);
+    session.snapshot = false;
+    return access;
+}
+
+START_TEST(a_session_reads_and_writes_where_its_user_may)
+{
+    log_in();
+    ck_assert_int_eq(visit("/docs/r/a", METHOD_GET, NULL, now_s), ACCESS_OK);
+    ck_assert_int_eq(visit("/docs/r/a", METHOD_HEAD, "cross-site", now_s), ACCESS_OK);
+    ck_assert_int_eq(visit("/docs/site/a", METHOD_GET, NULL, now_s), ACCESS_OK);
+    ck_assert_int_eq(visit("/docs/w/a", METHOD_GET, NULL, now_s), ACCESS_FORBIDDEN);
+    ck_assert_int_eq(visit("/docs/w/a", METHOD_PUT, "same-origin", now_s), ACCESS_OK);
+    ck_assert_int_eq(visit("/docs/r/a", METHOD_PUT, "same-origin", now_s), ACCESS_FORBIDDEN);
+    ck_assert_int_eq(session.who.kind, CREDENTIAL_SESSION);
+    ck_assert_int_eq(session.who.user, 1);
+}
+END_TEST
+
+/* Also where the path is not covered: a request that names several goes on from there. */
+START_TEST(what_another_site_asks_for_is_refused)
+{
+    log_in();
+    for (enum method m = METHOD_PUT; m <= METHOD_OTHER; m *= 2) {
+        ck_assert_int_eq(visit("/docs/w/a", m, NULL, now_s), ACCESS_ORIGIN);
+        ck_assert_int_eq(visit("/docs/w/a", m, "cross-site", now_s), ACCESS_ORIGIN);
+        ck_assert_int_eq(visit("/docs/r/a", m, "same-site", now_s), ACCESS_ORIGIN);
+        ck_assert_int_eq(visit("/batch", m, NULL, now_s), ACCESS_ORIGIN);
+        ck_assert_int_eq(visit("/docs/w/a", m, "same-origin", now_s), ACCESS_OK);
+    }
+}
+END_TEST
+
+START_TEST(a_session_that_is_over_is_none)
+{
+    log_in();
+    ck_assert_int_eq(visit("/docs/r/a", METHOD_GET, NULL, now_s + 200), ACCESS_OK);
+    ck_assert_int_eq(visit("/docs/r/a", METHOD_GET, NULL, now_s + 1100), ACCESS_NO_CREDENTIAL); /* idle */
+    ck_assert_int_eq(session.who.kind, CREDENTIAL_NONE);
+    conf.session_idle_ms = 100000 * 1000;
+    ck_assert_int_eq(visit("/docs/r/a", METHOD_GET, NULL, now_s + 3500), ACCESS_OK);
+    ck_assert_int_eq(visit("/docs/r/a", METHOD_GET, NULL, now_s + 5000), ACCESS_NO_CREDENTIAL); /* its end */
+    ck_assert_int_eq(visit("/docs/site/a", METHOD_GET, NULL, now_s + 5000), ACCESS_OK);
+    ck_assert_int_eq(visit("/docs/w/a", METHOD_PUT, "same-origin", now_s + 5000), ACCESS_NO_CREDENTIAL);
+    conf.session_idle_ms = 1000 * 1000;
+}
+END_TEST
+
+/* As a watcher does, that was parked. */
+START_TEST(a_session_is_judged_again_in_a_later_snapshot)
+{
+    log_in();
+    ck_assert_int_eq(visit("/docs/r/a", METHOD_GET, NULL, now_s), ACCESS_OK);
+    struct credential who = session.who;
+    struct call call = {.thread = &session, .now_s = now_s};
+    ck_assert_int_eq(access_judge(&call, &who, STR_LIT("/docs/r/b"), false), ACCESS_OK);
+    ck_assert_int_eq(access_judge(&call, &who, STR_LIT("/docs/w/b"), true), ACCESS_OK);
+    ck_assert_int_eq(access_judge(&call, &who, STR_LIT("/docs/w/b"), false), ACCESS_FORBIDDEN);
+    struct db_op *op = db_op_new(DB_OP_USER_REMOVE, 5);
+    db_op_copy(op, 0, DB_VALUE_TEXT, "alice", 5);
+    ck_assert_int_eq(tdb_burst(&conn, op), DB_OK);
+    tdb_free(op);
+    ck_assert_int_eq(access_judge(&call, &who, STR_LIT("/docs/r/b"), false), ACCESS_OK); /* the older state */
+    db_reader_end(session.reader);
+    session.snapshot = false;
+    ck_assert_int_eq(access_judge(&call, &who, STR_LIT("/docs/r/b"), false), ACCESS_NO_CREDENTIAL);
+    ck_assert_int_eq(access_judge(&call, &who, STR_LIT("/docs/site/b"), false), ACCESS_OK);
+    db_reader_end(session.reader);
+    session.snapshot = false;
+}
+END_TEST
+
+/* Basic is looked at only where it is allowed, and only for reading. */
+START_TEST(basic_is_compared_where_it_is_allowed)
+{
+    static const char pair[] = "Basic YWxpY2U6c2VjcmV0"; /* alice:secret */
+    log_in();
+    ck_assert(access_public("r/", &store.basic));
+    struct req req = {.method = METHOD_GET, .path = STR_LIT("/docs/r/a"), .authorization = {pair, sizeof pair - 1}};
+    struct call call = {.req = &req, .thread = &session, .now_s = now_s};
+    ck_assert_int_eq(access_check(&call, false), ACCESS_VERIFY);
+    ck_assert(session.offers_basic);
+    req.method = METHOD_PUT;
+    ck_assert_int_eq(access_check(&call, true), ACCESS_BAD_CREDENTIAL);
+    req.method = METHOD_GET;
+    req.path = STR_LIT("/docs/site/a");
+    ck_assert_int_eq(access_check(&call, false), ACCESS_BAD_CREDENTIAL);
+    ck_assert(!session.offers_basic);
+    req.path = STR_LIT("/docs/r/a");
+    req.authorization = STR_LIT("Basic YWxpY2U="); /* no colon */
+    ck_assert_int_eq(access_check(&call, false), ACCESS_BAD_CREDENTIAL);
+    db_reader_end(session.reader);
+    session.snapshot = false;
+    buf_free(&store.basic);
+    free(session.basic);
+    session.basic = NULL;
+}
+END_TEST
+
 START_TEST(the_operator_may)
 {
     struct req req = {.path = STR_LIT("/control/op"), .operator_ = true};
@@ -368,5 +507,10 @@ int main(void)
     tcase_add_test(t, the_name_of_the_scheme_has_no_case);
     tcase_add_test(t, headers_that_carry_no_token);
     tcase_add_test(t, the_operator_may);
+    tcase_add_test(t, a_session_reads_and_writes_where_its_user_may);
+    tcase_add_test(t, what_another_site_asks_for_is_refused);
+    tcase_add_test(t, a_session_that_is_over_is_none);
+    tcase_add_test(t, a_session_is_judged_again_in_a_later_snapshot);
+    tcase_add_test(t, basic_is_compared_where_it_is_allowed);
     return run_suite(s);
 }

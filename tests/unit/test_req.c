@@ -75,7 +75,10 @@ START_TEST(every_parameter_has_its_field)
     struct req *r = DECODE("REQUEST_METHOD=GET", "DOCUMENT_URI=/m/a b", "SCRIPT_NAME=/m", "QUERY_STRING=q=1", "CONTENT_TYPE=t/x",
                            "CONTENT_LENGTH=0", "REQUEST_ID=id1", "REQUEST_URI=/other", "HTTP_AUTHORIZATION=Bearer x",
                            "HTTP_IF_MATCH=\"1\"", "HTTP_IF_NONE_MATCH=\"2\"", "HTTP_IF_MODIFIED_SINCE=m",
-                           "HTTP_IF_UNMODIFIED_SINCE=u", "HTTP_ACCEPT=text/html", "HTTP_LAST_EVENT_ID=7");
+                           "HTTP_IF_UNMODIFIED_SINCE=u", "HTTP_ACCEPT=text/html", "HTTP_LAST_EVENT_ID=7", "HTTPS=on",
+                           "HTTP_HOST=h:1", "HTTP_COOKIE=a=1", "HTTP_ORIGIN=http://h", "HTTP_SEC_FETCH_SITE=none",
+                           "HTTP_REFERER=http://h/",
+                           "HTTP_USER_AGENT=curl", "REMOTE_ADDR=::1", "HANJI_CHECK_URI=/x");
     is_fault(r, 0);
     ck_assert_int_eq(r->method, METHOD_GET);
     is_text(r->method_name, "GET");
@@ -92,6 +95,15 @@ START_TEST(every_parameter_has_its_field)
     is_text(r->if_unmodified_since, "u");
     is_text(r->accept, "text/html");
     is_text(r->last_event_id, "7");
+    is_text(r->https, "on");
+    is_text(r->host, "h:1");
+    is_text(r->cookie, "a=1");
+    is_text(r->origin, "http://h");
+    is_text(r->fetch_site, "none");
+    is_text(r->referer, "http://h/");
+    is_text(r->user_agent, "curl");
+    is_text(r->remote_addr, "::1");
+    is_text(r->check_uri, "/x");
     ck_assert_ptr_eq(r->frame, &frame);
     ck_assert(!r->operator_);
     forget();
@@ -180,7 +192,8 @@ END_TEST
 static const char *const once_only[] = {
     "REQUEST_METHOD=GET", "DOCUMENT_URI=/a", "REQUEST_URI=/a", "SCRIPT_NAME=",  "QUERY_STRING=a",
     "CONTENT_TYPE=a/b",   "CONTENT_LENGTH=0", "HTTP_AUTHORIZATION=Bearer x", "HTTP_IF_MODIFIED_SINCE=a",
-    "HTTP_IF_UNMODIFIED_SINCE=a",
+    "HTTP_IF_UNMODIFIED_SINCE=a", "HTTPS=on", "HTTP_HOST=h", "HTTP_ORIGIN=http://h", "HTTP_SEC_FETCH_SITE=none",
+    "HTTP_REFERER=http://h/", "REMOTE_ADDR=::1", "HANJI_CHECK_URI=/x",
 };
 
 /* Also when both say the same: whoever stands between here and the client may have read only one. */
@@ -207,6 +220,46 @@ START_TEST(lists_are_joined)
     is_text(r->if_match, "\"1\", \"2\", \"3\"");
     is_text(r->if_none_match, "\"7\", *");
     forget();
+}
+END_TEST
+
+START_TEST(cookies_are_joined_with_semicolons)
+{
+    struct req *r = DECODE(GET("/a"), "HTTP_COOKIE=a=1", "HTTP_COOKIE=b=2; c=3", "HTTP_COOKIE=", "HTTP_COOKIE=d=4");
+    is_fault(r, 0);
+    is_text(r->cookie, "a=1; b=2; c=3; ; d=4");
+}
+END_TEST
+
+START_TEST(a_copy_is_the_same_and_stands_alone)
+{
+    struct req *r = DECODE("REQUEST_METHOD=GET", "DOCUMENT_URI=/h/a b", "SCRIPT_NAME=/h/", "QUERY_STRING=", "HTTP_COOKIE=a=1",
+                           "HTTP_AUTHORIZATION=Basic x", "HTTP_ACCEPT=text/html", "REMOTE_ADDR=::1");
+    struct req *copy = req_copy(r);
+    arena_free(&arena);
+    ck_assert_ptr_nonnull(copy);
+    ck_assert_int_eq(copy->method, METHOD_GET);
+    is_text(copy->path, "/a b");
+    is_text(copy->mount, "/h");
+    is_text(copy->query, "");
+    is_text(copy->cookie, "a=1");
+    is_text(copy->authorization, "Basic x");
+    is_text(copy->accept, "text/html");
+    is_text(copy->remote_addr, "::1");
+    is_text(copy->origin, NULL);
+    is_fault(copy, 0);
+    free(copy);
+}
+END_TEST
+
+/* nginx's auth_request sends the length of a body that it keeps. */
+START_TEST(a_question_has_no_body)
+{
+    is_fault(DECODE("REQUEST_METHOD=POST", "DOCUMENT_URI=/a", "CONTENT_LENGTH=5", "HANJI_CHECK_URI=/x"), 0);
+    is_fault(DECODE("REQUEST_METHOD=POST", "DOCUMENT_URI=/a", "CONTENT_LENGTH=5", "HANJI_CHECK_URI="), 400);
+    static const char *const params[] = {"REQUEST_METHOD=POST", "DOCUMENT_URI=/a", "CONTENT_LENGTH=5", "HANJI_CHECK_URI=/x",
+                                         NULL};
+    is_fault(decode_body(params, 4), 400);
 }
 END_TEST
 
@@ -476,6 +529,9 @@ int main(void)
     tcase_add_loop_test(t, what_may_stand_once_is_refused_twice, 0, COUNT(once_only));
     tcase_add_test(t, an_empty_first_value_does_not_hide_a_second);
     tcase_add_test(t, lists_are_joined);
+    tcase_add_test(t, cookies_are_joined_with_semicolons);
+    tcase_add_test(t, a_copy_is_the_same_and_stands_alone);
+    tcase_add_test(t, a_question_has_no_body);
     tcase_add_test(t, of_the_rest_the_first_counts);
     t = run_case(s, "path");
     tcase_add_loop_test(t, a_path_below_its_mount, 0, COUNT(mounts));
