@@ -86,6 +86,8 @@ static const struct key keys[] = {
      "document-key prefixes anybody may read, separated by commas; may stand on several lines"},
     {"sites", KIND_LIST, AT(sites), "", 0, 0,
      "prefixes anybody may read whose documents may act as pages: served without the sandbox"},
+    {"cors", KIND_LIST, AT(cors), "", 0, 0,
+     "origins whose scripts may use the interface, such as https://app.example; * for any"},
     {"basic", KIND_LIST, AT(basic), "", 0, 0,
      "prefixes that may also be read with a name and a password (HTTP Basic)"},
     {"session_idle", KIND_TIME, AT(session_idle_ms), "14d", 60000, 400 * DAY_MS,

@@ -36,6 +36,7 @@ struct conf {
     enum sendfile_header sendfile_header;
     char public_[CONF_TEXT_MAX];
     char sites[CONF_TEXT_MAX];
+    char cors[CONF_TEXT_MAX];
     char basic[CONF_TEXT_MAX];
     char log_level_name[CONF_TEXT_MAX];
     enum log_level log_level;

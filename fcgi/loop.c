@@ -262,6 +262,7 @@ static void answer(struct loop *l, struct conn *c)
 static void describe(struct park *p, const struct call *call)
 {
     const struct req *req = call->req;
+    p->extra = call->resp->extra;
     if (req == NULL) {
         p->head_request = call->park->head_request;
         p->browser = call->park->browser;
@@ -338,6 +339,7 @@ static void resume(struct loop *l, struct park *p)
     if (c != NULL) {
         c->park = NULL;
         resp_init(&resp, &l->out, p->id, p->head_request);
+        resp_extra(&resp, p->extra);
     }
     enum verdict verdict = p->resume(p, &call);
     if (c != NULL)

@@ -55,6 +55,7 @@ struct park {
     uint16_t id;
     bool head_request;
     bool browser; /* prefers HTML for errors */
+    struct str extra; /* of its answer */
     char request_id[40];
 };
 

@@ -13,6 +13,7 @@
 #include "fcgi/serve.h"
 #include "fcgi/supervise.h"
 #include "handlers/access.h"
+#include "handlers/cors.h"
 #include "handlers/ctl.h"
 #include "handlers/store.h"
 #include "seal/token.h"
@@ -197,6 +198,14 @@ static bool prefixes_ok(const struct conf *conf, struct conf_error *error)
     return true;
 }
 
+static bool cors_ok(const struct conf *conf, struct conf_error *error)
+{
+    struct cors *cors = cors_new(conf->cors);
+    bool ok = cors != NULL;
+    cors_free(cors);
+    return ok || conf_refuse(conf, "cors", "an origin is scheme://host, in small letters", error);
+}
+
 static int run(const struct command *command, const char *conf_file, int argc, char **argv)
 {
     static struct conf conf;
@@ -213,7 +222,7 @@ static int run(const struct command *command, const char *conf_file, int argc, c
         fprintf(stderr, "hanji %s: %s\n", command->name, wrong);
         return CTL_USAGE;
     }
-    if (!conf_finish(&conf, &error) || !prefixes_ok(&conf, &error)) {
+    if (!conf_finish(&conf, &error) || !prefixes_ok(&conf, &error) || !cors_ok(&conf, &error)) {
         fprintf(stderr, "hanji: %s\n", error.text);
         return EX_CONFIG;
     }

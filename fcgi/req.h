@@ -50,6 +50,7 @@ struct req {
     struct str host;  /* as the client sent it, with its port */
     struct str cookie;
     struct str origin;
+    struct str requested_method; /* Access-Control-Request-Method */
     struct str fetch_site; /* Sec-Fetch-Site */
     struct str referer;
     struct str user_agent;

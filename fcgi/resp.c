@@ -55,8 +55,10 @@ void resp_init(struct resp *r, struct buf *out, uint16_t id, bool head_request)
 
 void resp_reset(struct resp *r)
 {
+    struct str extra = r->extra;
     r->out->len = r->begin;
     resp_init(r, r->out, r->id, r->head_request);
+    r->extra = extra;
 }
 
 const char *resp_reason(unsigned status)
@@ -105,6 +107,11 @@ size_t put_u64(char *p, uint64_t v)
     return n;
 }
 
+void resp_extra(struct resp *r, struct str lines)
+{
+    r->extra = lines;
+}
+
 void resp_start(struct resp *r, unsigned status)
 {
     char digits[20];
@@ -115,6 +122,8 @@ void resp_start(struct resp *r, unsigned status)
     put(r, " ", 1);
     put_text(r, resp_reason(status));
     put(r, "\r\n", 2);
+    if (r->extra.n > 0)
+        resp_fixed(r, r->extra.p, r->extra.n);
 }
 
 /* RFC 9110 5.5: visible characters, spaces, tabs and bytes above 0x7f. */

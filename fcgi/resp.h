@@ -22,6 +22,7 @@ struct resp {
     size_t begin;  /* where this response starts in out */
     size_t record; /* header of the open record */
     size_t head;   /* bytes of head so far */
+    struct str extra; /* header lines that every head of this answer gets */
     uint16_t id;   /* FastCGI request id */
     uint16_t status;
     bool no_content; /* HEAD, 204, 304: the length is told, the body is not sent */
@@ -33,6 +34,9 @@ void resp_init(struct resp *r, struct buf *out, uint16_t id, bool head_request);
 
 /* Drops what was written and starts again. */
 void resp_reset(struct resp *r);
+
+/* Header lines, each ended by CRLF, that whatever is answered will have; they must outlive it. */
+void resp_extra(struct resp *r, struct str lines);
 
 void resp_start(struct resp *r, unsigned status);
 void resp_header(struct resp *r, const char *name, struct str value);

@@ -4,6 +4,7 @@
 
 #include "handlers/access.h"
 #include "handlers/basic.h"
+#include "handlers/cors.h"
 #include "handlers/problem.h"
 #include "handlers/routes.h"
 #include "handlers/store.h"
@@ -23,7 +24,7 @@ static void answer_fault(struct call *c)
     }
 }
 
-static void answer_method(struct call *c, const struct route *route)
+size_t dispatch_methods(const struct route *route, char out[DISPATCH_METHODS_MAX])
 {
     static const struct {
         enum method method;
@@ -32,12 +33,19 @@ static void answer_method(struct call *c, const struct route *route)
         {METHOD_GET, "GET"},       {METHOD_HEAD, "HEAD"}, {METHOD_PUT, "PUT"},
         {METHOD_DELETE, "DELETE"}, {METHOD_POST, "POST"}, {METHOD_PATCH, "PATCH"},
     };
-    char allow[64] = "";
-    int len = 0;
+    size_t len = 0;
+    out[0] = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (route->methods & names[i].method)
-            len += snprintf(allow + len, sizeof allow - (size_t)len, "%s%s", len > 0 ? ", " : "",
-                            names[i].name);
+            len += (size_t)snprintf(out + len, DISPATCH_METHODS_MAX - len, "%s%s",
+                                    len > 0 ? ", " : "", names[i].name);
+    return len;
+}
+
+static void answer_method(struct call *c, const struct route *route)
+{
+    char allow[DISPATCH_METHODS_MAX];
+    dispatch_methods(route, allow);
     problem_with(c, 405, "This resource does not have that method.",
                  (struct problem_header){"Allow", allow});
 }
@@ -117,6 +125,7 @@ static enum access judge(struct call *c, const struct route *route)
 enum verdict dispatch(struct call *c)
 {
     session_of(c)->mount = c->req->mount;
+    cors_apply(session_of(c)->store->cors, c);
     if (c->req->fault_status != 0) {
         answer_fault(c);
         return REPLY;
@@ -126,6 +135,8 @@ enum verdict dispatch(struct call *c)
         problem(c, 404, "There is nothing at this address.");
         return REPLY;
     }
+    if (cors_preflight(c, route))
+        return REPLY;
     if (!(route->methods & c->req->method)) {
         answer_method(c, route);
         return REPLY;

@@ -3,6 +3,7 @@
 #define HANJI_HANDLERS_DISPATCH_H
 
 #include "handlers/access.h"
+#include "handlers/routes.h"
 
 /* app.answer: builds a response, or parks. Never FAIL. */
 enum verdict dispatch(struct call *c);
@@ -12,5 +13,10 @@ bool dispatch_refused(struct call *c, enum access access) __attribute__((warn_un
 
 /* What the loop may be told: a handler's FAIL, or a head that could not be built, becomes a 500. */
 enum verdict dispatch_settle(struct call *c, enum verdict verdict);
+
+enum { DISPATCH_METHODS_MAX = 64 };
+
+/* Writes the methods of a route as Allow has them; returns the length. */
+size_t dispatch_methods(const struct route *route, char out[DISPATCH_METHODS_MAX]);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "fcgi/log.h"
 #include "handlers/basic.h"
+#include "handlers/cors.h"
 #include "handlers/dispatch.h"
 #include "handlers/problem.h"
 #include "seal/password.h"
@@ -125,6 +126,11 @@ bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
         snprintf(error->text, sizeof error->text, "public, sites or basic: a prefix is malformed");
         return false;
     }
+    s->cors = cors_new(conf->cors);
+    if (s->cors == NULL) {
+        snprintf(error->text, sizeof error->text, "cors: an origin is malformed");
+        return false;
+    }
     seal_pair_key(s->pair_key);
     const struct pool_config pool = {
         .threads = (unsigned)conf->pool_threads,
@@ -155,6 +161,7 @@ void store_close(struct store *s)
     pool_free(s->pool);
     db_writer_stop(s->writer);
     db_blobs_close(s->blobs);
+    cors_free(s->cors);
     buf_free(&s->public_);
     buf_free(&s->sites);
     buf_free(&s->basic);

@@ -23,6 +23,7 @@ struct store {
     unsigned char pair_key[32]; /* of seal_pair, for as long as the process lives */
     struct buf public_; /* prefixes anybody may read, one a line, as in token.read */
     struct buf sites;   /* those of them whose documents may act as pages */
+    struct cors *cors;  /* origins whose scripts may use the interface */
     struct db_blobs *blobs; /* files for the web server; NULL: there can be none */
     int64_t start_s;    /* wall clock when it was opened */
     enum db_result trouble; /* why writes fail now, DB_OK: they do not; writer's thread */

@@ -123,7 +123,8 @@ class Contract:
                 self.faults.append("%s %r: %d: %s" % (method, path, status, "; ".join(wrong)))
 
     def judge_headers(self, response, headers):
-        wrong, named = [], {name.lower(): self.resolve(header) for name, header in response.get("headers", {}).items()}
+        wrong, named = [], {name.lower(): self.resolve(header) for name, header in
+                            {**self.document["x-common-headers"], **response.get("headers", {})}.items()}
         for name, header in named.items():
             values = [value for other, value in headers if other == name]
             if not values and header.get("required"):

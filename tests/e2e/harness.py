@@ -45,10 +45,17 @@ def clean_env(**more):
     return env
 
 
+PORTS = set()       # given before: the kernel may name one again until somebody listens there
+
+
 def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+    while True:
+        with socket.socket() as sock:
+            sock.bind(("127.0.0.1", 0))
+            port = sock.getsockname()[1]
+        if port not in PORTS:
+            PORTS.add(port)
+            return port
 
 
 def wait_for(what, condition, timeout=10.0, pause=0.005):

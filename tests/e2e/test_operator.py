@@ -14,7 +14,7 @@ import harness
 # Every key with its default, from the table in fcgi/conf.c.
 KEYS = dict(re.findall(r'^    \{"(\w+)", KIND_\w+, AT\(\w+\), "([^"]*)",',
                        (harness.REPOSITORY / "fcgi" / "conf.c").read_text(), re.M))
-UNITS = {"k": 1024, "m": 1024 ** 2, "g": 1024 ** 3, "s": "%d000ms"}
+UNITS = {"k": 1024, "m": 1024 ** 2, "g": 1024 ** 3, "s": 1000, "d": 86400000}
 
 
 def run(*args, **env):
@@ -85,7 +85,7 @@ def test_defaults(conf):
     for key, default in KEYS.items():
         number, unit = re.fullmatch(r"(\d*)(\w?)", default).groups() if default[:1].isdigit() else ("", "")
         if unit in UNITS:
-            default = UNITS[unit] % int(number) if unit == "s" else str(int(number) * UNITS[unit])
+            default = str(int(number) * UNITS[unit]) + ("ms" if unit in "sd" else "")
         assert got[key] == (default or {"control": KEYS["database"] + ".control", "blobs": KEYS["database"] + ".blobs"}.get(key, "")), key
 
 
