@@ -22,6 +22,7 @@ enum {
     TOUCH_EVERY_S = 60,
     FULL_S = 30,      /* after room could not be made: do not look again for so long */
     FREE_SHARE = 20,  /* of the disk, 1/20 is left to others */
+    GROUP_UNKNOWN = 65534, /* what the kernel says for one outside of a user namespace */
 };
 static const char temporary_prefix[] = ".new-";
 
@@ -230,6 +231,40 @@ void db_blobs_close(struct db_blobs *b)
 const char *db_blobs_folder(const struct db_blobs *b)
 {
     return b->folder;
+}
+
+/* True when members of the group can pass through all folders above. */
+static bool reachable(const struct db_blobs *b, gid_t group)
+{
+    char above[PATH_MAX];
+    snprintf(above, sizeof above, "%s", b->folder);
+    for (char *end; (end = strrchr(above, '/')) != NULL && end > above;) {
+        struct stat st;
+        *end = 0;
+        if (stat(above, &st) != 0)
+            return false;
+        mode_t need = st.st_gid == group ? S_IXGRP : S_IXOTH;
+        if ((st.st_mode & need) == 0)
+            return false;
+    }
+    return true;
+}
+
+const char *db_blobs_doubt(const struct db_blobs *b, int64_t group)
+{
+    struct stat st;
+    if (fstat(b->dir, &st) != 0)
+        return NULL;
+    bool ours = st.st_gid == getegid();
+    if ((st.st_mode & S_IRWXO) != 0)
+        return "everybody on this machine can read large documents there: chmod o= it";
+    if (group >= 0 && st.st_gid != (gid_t)group && st.st_gid != GROUP_UNKNOWN)
+        return "its group is not socket_group, so the web server cannot read it: chgrp it";
+    if (!ours && (st.st_mode & (S_IXGRP | S_ISGID)) != (S_IXGRP | S_ISGID))
+        return "the web server's group cannot read it and what is made in it: chmod 2750 it";
+    if (!ours && !reachable(b, st.st_gid))
+        return "a folder above it is closed to the web server's group: move it (blobs)";
+    return NULL;
 }
 
 static bool same_file(const struct entry *e, const struct stat *st, uint64_t size)

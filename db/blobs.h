@@ -28,6 +28,11 @@ void db_blobs_close(struct db_blobs *b);
 /* The absolute name of the folder, as long as b. */
 const char *db_blobs_folder(const struct db_blobs *b);
 
+/* Looks at who can read the folder: everybody in it sees all large documents. A sentence that says
+ * what to do, or NULL. group: the web server's, -1 when it is not known. A folder of our own group
+ * is taken to be for a web server that runs as the same user. */
+const char *db_blobs_doubt(const struct db_blobs *b, int64_t group);
+
 enum db_blob_state {
     DB_BLOB_READY,  /* name is set, and good for ten minutes from now */
     DB_BLOB_SEEN,   /* no file, but it was asked for before */

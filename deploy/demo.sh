@@ -183,6 +183,8 @@ reachable() { # can nginx's workers get to DIR?
             "choose another --data"
 }
 
+blobs_of_conf() { sed -n 's/^[[:blank:]]*blobs[[:blank:]]*=[[:blank:]]*//p' "$conf" | tail -n 1; }
+
 lay_out() {
     mkdir -p "$data/data" "$data/run" "$data/log" "$nginx_dir/conf.d" "$nginx_dir/snippets" "$nginx_dir/tls" \
         "$nginx_dir/logs" "$nginx_dir/temp" || die "cannot make folders in $data"
@@ -194,6 +196,8 @@ socket = $socket
 socket_mode = 0660
 ${worker_user:+socket_group = $worker_user}
 END
+    # Large documents: nginx's workers cannot enter the database's folder.
+    [ -n "$(blobs_of_conf)" ] || echo "blobs = $data/blobs" >>"$conf" || die "cannot write $conf"
     # A certificate for this machine only, made again when it is about to end.
     if ! openssl x509 -checkend 86400 -noout -in "$nginx_dir/tls/cert.pem" >/dev/null 2>&1; then
         (umask 077 && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 825 \
@@ -203,12 +207,14 @@ END
     fi
 }
 
-write_nginx() { # the files of nginx-conf/ as they are, but for the socket, and a server around them
-    local from=$top/nginx-conf hard files connections tls_listen
+write_nginx() { # the files of nginx-conf/ as they are, but for the socket and the blobs, and a server around them
+    local from=$top/nginx-conf blobs hard files connections tls_listen
+    blobs=$("$bin" -c "$conf" conf | sed -n 's/^blobs = //p')
     sed "s|unix:/run/hanji/hanji.sock|unix:$socket|" "$from/hanji-upstream.conf" \
         >"$nginx_dir/conf.d/hanji-upstream.conf" || fail "cannot write nginx's files"
-    cp "$from/hanji-params.conf" "$from/hanji-locations.conf" "$nginx_dir/snippets/" ||
-        fail "cannot write nginx's files"
+    cp "$from/hanji-params.conf" "$nginx_dir/snippets/" &&
+        sed "s|^\( *alias \)/var/cache/hanji/blobs/;|\1$blobs/;|" "$from/hanji-locations.conf" \
+            >"$nginx_dir/snippets/hanji-locations.conf" || fail "cannot write nginx's files"
     hard=$(ulimit -H -n)
     files=16384
     [ "$hard" = unlimited ] || [ "$hard" -ge $files ] || files=$hard

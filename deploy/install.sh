@@ -4,8 +4,8 @@
 # install.sh --purge                                   … and removes those too
 #
 # Needs root and Debian; safe to run again (that is also how to upgrade). It makes the system user hanji,
-# /var/lib/hanji, /etc/hanji/hanji.conf (kept if it is there), the program and its man pages in /usr/local, systemd
-# units, and three nginx files: conf.d/hanji-upstream.conf, snippets/hanji-params.conf, snippets/hanji-locations.conf.
+# /var/lib/hanji, /var/cache/hanji, /etc/hanji/hanji.conf (kept if it is there), the program and its man pages in /usr/local,
+# systemd units, and three nginx files: conf.d/hanji-upstream.conf, snippets/hanji-params.conf, snippets/hanji-locations.conf.
 # Files that you changed are kept, the new version beside them as FILE.new. If `nginx -t` objects, nginx's files are put
 # back as they were.
 #   --mount         mount below this path of the site (the one used before; at first its root, /)
@@ -34,7 +34,7 @@ cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
 umask 022
 prefix=/usr/local units=/etc/systemd/system nginx=/etc/nginx
-share=$prefix/share/hanji
+share=$prefix/share/hanji blobs=/var/cache/hanji/blobs
 # What was put into /etc/nginx the last time, to tell whether somebody changed it since; and where it was mounted.
 placed=$share/placed
 was_mount=$(cat $placed/mount 2>/dev/null || true)
@@ -152,10 +152,18 @@ install_hanji() {
     install -d -o hanji -g hanji -m 750 /var/lib/hanji
     install -d -m 755 /etc/hanji
     [ -f /etc/hanji/hanji.conf ] || install -m 644 deploy/hanji.conf /etc/hanji/hanji.conf
-    say "configuration /etc/hanji/hanji.conf, data /var/lib/hanji"
+    if ! grep -q '^[[:blank:]]*blobs[[:blank:]]*=' /etc/hanji/hanji.conf; then # one from before there was this key
+        printf '\nblobs = %s\n' $blobs >>/etc/hanji/hanji.conf
+        say "blobs = $blobs was added to /etc/hanji/hanji.conf"
+    fi
+    # For nginx's workers to read, for nobody else: hanji's group is in no way theirs.
+    install -d -o root -g root -m 755 "${blobs%/*}"
+    install -d -o hanji -g "$group" -m 2750 $blobs
+    say "configuration /etc/hanji/hanji.conf, data /var/lib/hanji, copies of large documents $blobs"
 
     make -s BUILD=build install PREFIX="$prefix" UNITDIR="$units" >/dev/null
     sed "s|^SocketGroup=.*|SocketGroup=$group|" deploy/systemd/hanji.socket >"$units/hanji.socket"
+    sed -i "/^ExecStartPre=.*blobs$/s/ -g [^ ]* / -g $group /" "$units/hanji.service"
     runuser -u hanji -- "$prefix/bin/hanji" -c /etc/hanji/hanji.conf conf >/dev/null ||
         die "the configuration is refused (see above)"
     put_nginx
@@ -194,6 +202,7 @@ uninstall_hanji() {
     rm -f "$units/hanji.service" "$units/hanji.socket"
     if with_systemd; then systemctl daemon-reload; fi
     rm -f "$prefix/bin/hanji"
+    rm -rf "${blobs%/*}"
     for page in docs/man/*.[1-9]; do rm -f "$prefix/share/man/man${page##*.}/${page##*/}"; done
     rm -rf "$share" "$prefix/share/doc/hanji"
     if [ "$action" = uninstall ]; then

@@ -114,6 +114,14 @@ static int64_t group_of(const struct conf *conf)
     return g != NULL ? (int64_t)g->gr_gid : -1;
 }
 
+static void doubt_blobs(const struct db_blobs *blobs, int64_t group)
+{
+    const char *doubt = db_blobs_doubt(blobs, group);
+    if (doubt != NULL)
+        log_line(LOG_WARN, "the folder for large documents", "folder", db_blobs_folder(blobs),
+                 "doubt", doubt, NULL);
+}
+
 bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
                 struct db_error *error)
 {
@@ -153,6 +161,8 @@ bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
     if (s->blobs == NULL)
         log_line(LOG_WARN, "large documents go through FastCGI and memory: no folder for blobs",
                  "reason", no_blobs.text, NULL);
+    else
+        doubt_blobs(s->blobs, group_of(conf));
     return true;
 }
 

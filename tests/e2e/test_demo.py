@@ -1,4 +1,5 @@
 """deploy/demo.sh: healthy or an error, several side by side, and nothing left behind."""
+import grp
 import itertools
 import os
 import pathlib
@@ -213,3 +214,47 @@ def test_a_hanji_that_does_not_start_is_an_error_and_leaves_nothing(demos):
 def test_wrong_usage(words):
     done = subprocess.run([str(SCRIPT), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=20)
     assert done.returncode in (1, 2)
+
+
+def blobs(demo):
+    return [path for path in (demo.folder / "blobs").iterdir() if not path.name.startswith(".")]
+
+
+def test_nginx_sends_large_documents_from_a_file_that_nobody_else_reads(demos):
+    demo = demos()
+    demo.start()
+    body = os.urandom(2 << 20)
+    demo.request("PUT", "/docs/large", body)
+    for _ in range(2):
+        assert demo.request("GET", "/docs/large") == (200, body)
+    made, = blobs(demo)
+    assert made.stat().st_mode & 0o7777 == 0o640 and (demo.folder / "blobs").stat().st_mode & 0o7777 == 0o2750
+    assert made.stat().st_gid == grp.getgrnam(harness.nginx_user()[1]).gr_gid
+    assert "doubt" not in (demo.folder / "log" / "hanji.log").read_text()
+    assert "error" not in re.sub(r"\[notice\].*", "", (demo.folder / "nginx" / "logs" / "error.log").read_text())
+
+
+def test_a_demo_from_before_there_were_blobs_gets_a_folder(demos):
+    demo = demos()
+    demo.start()
+    demo.run("stop")
+    conf = demo.folder / "hanji.conf"
+    conf.write_text(re.sub(r"blobs = .*\n", "", conf.read_text()))
+    demo.run("start")
+    body = os.urandom(1 << 20)
+    demo.request("PUT", "/docs/large", body)
+    assert [demo.request("GET", "/docs/large") for _ in range(2)] == [(200, body)] * 2
+    assert len(blobs(demo)) == 1
+
+
+def test_a_folder_for_blobs_of_ones_own_is_where_nginx_looks(demos):
+    demo = demos()
+    demo.start()
+    demo.run("stop")
+    conf, own = demo.folder / "hanji.conf", demo.folder / "elsewhere"
+    conf.write_text(re.sub(r"blobs = .*", "blobs = %s" % own, conf.read_text()))
+    demo.run("start")
+    body = os.urandom(1 << 20)
+    demo.request("PUT", "/docs/large", body)
+    assert [demo.request("GET", "/docs/large") for _ in range(2)] == [(200, body)] * 2
+    assert len(list(own.iterdir())) == 1 and not blobs(demo)
