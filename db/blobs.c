@@ -118,7 +118,7 @@ static bool add(struct listing *l, const char *name, const struct stat *st)
     struct old *o = &l->files[l->count++];
     o->used_s = st->st_atim.tv_sec;
     o->bytes = (uint64_t)st->st_size;
-    snprintf(o->name, sizeof o->name, "%s", name);
+    memcpy(o->name, name, sizeof o->name); /* DB_BLOB_NAME_LEN and a NUL, list has seen to it */
     l->bytes += o->bytes;
     return true;
 }

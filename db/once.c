@@ -168,9 +168,9 @@ enum db_result db_once_note(struct db_write *w, const struct db_op *op)
         w->conn, SLOT_ONCE_NOTE,
         "INSERT OR REPLACE INTO idempotency (scope, request, status, seq, key, parts, created,"
         " boot, uptime) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
-    char *parts = op->kind == DB_OP_BATCH ? write_parts(op) : NULL;
     if (s == NULL)
         return db_conn_failed(w->conn);
+    char *parts = op->kind == DB_OP_BATCH ? write_parts(op) : NULL;
     if (op->kind == DB_OP_BATCH && parts == NULL)
         return DB_NO_MEMORY;
     sqlite3_bind_blob(s, 1, op->once->scope, DB_ONCE_HASH_BYTES, SQLITE_STATIC);
