@@ -148,13 +148,9 @@ static bool is_form(const struct call *c)
     return is_type(c->req->content_type, STR_LIT("application/x-www-form-urlencoded"));
 }
 
-/* Reads the body; false when an error was answered. */
+/* What the body says; false when an error was answered. */
 static bool take_login(struct call *c, struct str body, struct login *login)
 {
-    if (body.n > BODY_MAX) {
-        problem(c, 413, "The body is larger than the limit of 8192 bytes.");
-        return false;
-    }
     if (is_form(c))
         return take_form(c, body, login);
     if (is_type(c->req->content_type, STR_LIT("application/json")))
@@ -291,9 +287,15 @@ static enum verdict post_login(struct call *c)
         problem(c, 403, "A page of another site asked for this login.");
         return REPLY;
     }
+    if (c->req->frame->body_bytes > BODY_MAX) {
+        problem(c, 413, "The body is larger than the limit of 8192 bytes.");
+        return REPLY;
+    }
     unsigned char *body = frame_take_body(c->req->frame, &n);
     enum verdict verdict = REPLY;
-    if (take_login(c, (struct str){(const char *)body, n}, &login))
+    if (body == NULL && n > 0)
+        problem_result(c, DB_NO_MEMORY, 0);
+    else if (take_login(c, (struct str){(const char *)body, n}, &login))
         verdict = start(c, &login);
     if (body != NULL)
         seal_wipe(body, n);
@@ -375,8 +377,10 @@ static bool wants_all(struct call *c)
 {
     size_t n;
     struct buf *value = &session_of(c)->value;
+    if (!is_form(c) || c->req->frame->body_bytes > BODY_MAX)
+        return false;
     unsigned char *body = frame_take_body(c->req->frame, &n);
-    bool all = is_form(c) && n <= BODY_MAX &&
+    bool all = body != NULL &&
                query_find((struct str){(const char *)body, n}, "everywhere", value) == QUERY_OK &&
                value->len == 1 && value->data[0] == '1';
     free(body);

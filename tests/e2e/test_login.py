@@ -101,7 +101,7 @@ def test_json(hanji, person):
     (b"", 400), (b"user=a", 400), (b"password=b", 400), (b"user=a&user=b&password=c", 400), (b"user=a&password=b&password=c", 400),
     (b"user=%zz&password=b", 400), (b"user=a&password=%00", 400), (b"user=a&password=%ff", 400), (b"user=&password=", 401),
     (b"user=" + b"a" * 300 + b"&password=b", 401), (b"user=a&password=" + b"b" * 4000, 401),
-    (b"user=a&password=" + b"b" * 4200, 400), (b"user=a%0d%0aSet-Cookie:x&password=b", 401), (b"user=a&password=b" + b" " * 8192, 413)])
+    (b"user=a&password=" + b"b" * 4200, 400), (b"user=a%0d%0aSet-Cookie:x&password=b", 401), (b"user=a&password=b" + b" " * 8192, 413), (b"x" * 290000, 413)])
 def test_forms_that_are_no_login(hanji, body, status):
     answer = fastcgi.ask(hanji.socket, "POST", "/auth/login", body=body,
                          extra={"CONTENT_TYPE": "application/x-www-form-urlencoded"})
