@@ -60,7 +60,7 @@ static enum db_result verify(const struct db_backup *b, const char *temp,
     if (result == DB_OK)
         result = db_check_integrity(&c, b->each, b->arg, error);
     if (result == DB_OK)
-        result = db_check_rules(&c, b->each, b->arg, error);
+        result = db_check_rules(&c, false, b->each, b->arg, error);
     db_conn_close(&c);
     if (w->progress != NULL && result == DB_OK)
         w->progress(w->arg, "verify", 1, 1);
@@ -97,10 +97,12 @@ static enum db_result copy_to(struct db_backup *b, const struct db_config *confi
     if (!db_place_name(&part, ".hanji-backup.%ld.part", (long)getpid()) ||
         !db_place_path(&part, "", b->watch->temp))
         return refuse(error, to->folder, "the name is too long");
+    b->watch->unfinished = 1; /* before it is there: a signal may come at once */
     int fd = db_place_make(&part, 0600);
-    if (fd < 0)
+    if (fd < 0) {
+        b->watch->unfinished = 0;
         return failed(error, b->watch->temp);
-    b->watch->unfinished = 1;
+    }
     enum db_result result = fill(b, config, fd, error);
     if (result == DB_OK && !db_place_put(to, part.name, b->replace))
         result = failed(error, b->path);

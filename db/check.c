@@ -12,12 +12,14 @@ enum { PATIENCE_MS = 5000 };
 /* The part of a type before its parameters, in small letters. */
 #define MEDIA_TYPE "lower(rtrim(substr(type, 1, instr(type || ';', ';') - 1)))"
 
-/* Each asks for the number of rows that break a rule. */
-static const struct {
+/* Asks for the number of rows that break it. */
+struct rule {
     bool fault;
     const char *finding;
     const char *sql;
-} rules[] = {
+};
+
+static const struct rule document_rules[] = {
     {true, "other encodings than UTF-8",
      "SELECT count(*) FROM pragma_encoding WHERE encoding <> 'UTF-8'"},
     {true, "documents without a sequence number, size or time",
@@ -55,8 +57,6 @@ static const struct {
      "SELECT count(*) FROM meta WHERE name IN ('pruned', 'horizon') AND value >"
      " max(coalesce((SELECT max(seq) FROM sqlite_sequence WHERE name = 'change'), 0),"
      " coalesce((SELECT max(seq) FROM change), 0))"},
-    {true, "sessions of users who are not there",
-     "SELECT count(*) FROM session WHERE user NOT IN (SELECT id FROM user)"},
     {false, "documents whose key the API does not take, so that it cannot reach them",
      "SELECT count(*) FROM doc WHERE NOT hanji_key_ok(key)"},
     {false, "documents whose body is TEXT and not valid UTF-8",
@@ -65,6 +65,14 @@ static const struct {
      "SELECT count(*) FROM doc WHERE (" MEDIA_TYPE " = 'application/json' OR " MEDIA_TYPE
      " LIKE '%+json') AND (instr(CAST(body AS BLOB), x'00') > 0"
      " OR NOT json_valid(CAST(body AS TEXT)))"},
+};
+
+static const struct rule people_rules[] = {
+    {true, "sessions of users who are not there",
+     "SELECT count(*) FROM session WHERE user NOT IN (SELECT id FROM user)"},
+};
+
+static const struct rule search_rules[] = {
     {true, "search index that contradicts itself; `hanji search rebuild` makes it anew",
      "SELECT count(*) FROM meta WHERE name = 'search_damaged' AND value <> 0"},
     {true, "documents that the search index should have and has not, or has as they were",
@@ -92,6 +100,19 @@ static const struct {
      "SELECT count(*) FROM search_item AS i JOIN doc ON doc.key = i.key AND doc.seq = i.seq"
      " LEFT JOIN doc_text_content AS t ON t.id = i.id"
      " WHERE doc.type LIKE 'text/%' AND t.c1 IS NOT doc.body"},
+};
+
+/* needs: a table without which they do not apply, of a step that an older file has not. derived:
+ * about what can be made again from the rest. */
+static const struct rule_set {
+    const struct rule *rules;
+    size_t count;
+    const char *needs;
+    bool derived;
+} rule_sets[] = {
+    {document_rules, sizeof document_rules / sizeof *document_rules, "doc", false},
+    {people_rules, sizeof people_rules / sizeof *people_rules, "session", false},
+    {search_rules, sizeof search_rules / sizeof *search_rules, "search_item", true},
 };
 
 /* UTF-8 as RFC 3629 has it, without NUL. */
@@ -172,10 +193,12 @@ enum db_result db_check_integrity(struct db_conn *c, db_check_fn *each, void *ar
     return result == DB_OK && found ? DB_INVALID : result;
 }
 
-static int run_rule(struct db_conn *c, size_t i, int64_t *rows)
+static int ask(struct db_conn *c, const char *sql, const char *text, int64_t *rows)
 {
     sqlite3_stmt *s = NULL;
-    int rc = sqlite3_prepare_v2(c->db, rules[i].sql, -1, &s, NULL);
+    int rc = sqlite3_prepare_v2(c->db, sql, -1, &s, NULL);
+    if (rc == SQLITE_OK && text != NULL)
+        rc = sqlite3_bind_text(s, 1, text, -1, SQLITE_STATIC);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(s);
     *rows = rc == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
@@ -184,17 +207,17 @@ static int run_rule(struct db_conn *c, size_t i, int64_t *rows)
 }
 
 /* Compares the object that `made` stands on with that of the file. */
-static int compare_object(sqlite3_stmt *made, sqlite3_stmt *ask, db_check_fn *each, void *arg,
+static int compare_object(sqlite3_stmt *made, sqlite3_stmt *find, db_check_fn *each, void *arg,
                           bool *found)
 {
     char text[200];
     const char *name = (const char *)sqlite3_column_text(made, 1);
     const char *sql = (const char *)sqlite3_column_text(made, 2);
     for (int i = 0; i < 2; i++)
-        sqlite3_bind_text(ask, i + 1, (const char *)sqlite3_column_text(made, i), -1,
+        sqlite3_bind_text(find, i + 1, (const char *)sqlite3_column_text(made, i), -1,
                           SQLITE_TRANSIENT);
-    int rc = sqlite3_step(ask);
-    const char *there = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(ask, 0) : NULL;
+    int rc = sqlite3_step(find);
+    const char *there = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(find, 0) : NULL;
     if ((rc == SQLITE_ROW || rc == SQLITE_DONE) &&
         (there == NULL || sql == NULL || strcmp(there, sql) != 0)) {
         sqlite3_snprintf(sizeof text, text, "the %s %s is %s: the rules below may break",
@@ -203,7 +226,7 @@ static int compare_object(sqlite3_stmt *made, sqlite3_stmt *ask, db_check_fn *ea
         *found = true;
         each(arg, true, text);
     }
-    sqlite3_reset(ask);
+    sqlite3_reset(find);
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
@@ -213,7 +236,7 @@ static enum db_result schema(struct db_conn *c, db_check_fn *each, void *arg, bo
                              struct db_error *error)
 {
     sqlite3 *fresh = NULL;
-    sqlite3_stmt *made = NULL, *ask = NULL;
+    sqlite3_stmt *made = NULL, *find = NULL;
     int64_t version = 0;
     enum db_result result = db_migrate_version(c, &version, error);
     if (result != DB_OK || version < 0 || version > (int64_t)schema_step_count)
@@ -229,13 +252,13 @@ static enum db_result schema(struct db_conn *c, db_check_fn *each, void *arg, bo
     if (rc == SQLITE_OK)
         rc = sqlite3_prepare_v2(c->db,
                                 "SELECT sql FROM sqlite_schema WHERE type = ?1 AND name = ?2", -1,
-                                &ask, NULL);
+                                &find, NULL);
     while (rc == SQLITE_OK && (rc = sqlite3_step(made)) == SQLITE_ROW)
-        rc = compare_object(made, ask, each, arg, found);
+        rc = compare_object(made, find, each, arg, found);
     if (rc != SQLITE_DONE)
         db_set_error(error, "the schema cannot be compared: %s", sqlite3_errstr(rc));
     sqlite3_finalize(made);
-    sqlite3_finalize(ask);
+    sqlite3_finalize(find);
     sqlite3_close(fresh);
     return db_cause(rc);
 }
@@ -249,24 +272,38 @@ static int add_functions(sqlite3 *db)
                                                      sql_text_ok, NULL, NULL);
 }
 
-enum db_result db_check_rules(struct db_conn *c, db_check_fn *each, void *arg,
+static enum db_result run_set(struct db_conn *c, const struct rule_set *set, db_check_fn *each,
+                              void *arg, bool *found)
+{
+    int64_t there = 0, rows = 0;
+    if (ask(c, "SELECT count(*) FROM sqlite_schema WHERE name = ?1", set->needs, &there) !=
+        SQLITE_ROW)
+        return DB_BROKEN;
+    for (size_t i = 0; there > 0 && i < set->count; i++) {
+        char text[160];
+        const struct rule *rule = &set->rules[i];
+        if (ask(c, rule->sql, NULL, &rows) != SQLITE_ROW)
+            return DB_BROKEN;
+        if (rows == 0)
+            continue;
+        *found = *found || rule->fault;
+        sqlite3_snprintf(sizeof text, text, "%lld %s", (long long)rows, rule->finding);
+        each(arg, rule->fault, text);
+    }
+    return DB_OK;
+}
+
+enum db_result db_check_rules(struct db_conn *c, bool derived, db_check_fn *each, void *arg,
                               struct db_error *error)
 {
     bool found = false;
     if (add_functions(c->db) != SQLITE_OK)
         return unreadable(c, error);
     enum db_result result = schema(c, each, arg, &found, error);
-    for (size_t i = 0; result == DB_OK && i < sizeof rules / sizeof *rules; i++) {
-        char text[160];
-        int64_t rows = 0;
-        if (run_rule(c, i, &rows) != SQLITE_ROW)
+    for (size_t i = 0; result == DB_OK && i < sizeof rule_sets / sizeof *rule_sets; i++)
+        if ((derived || !rule_sets[i].derived) &&
+            run_set(c, &rule_sets[i], each, arg, &found) != DB_OK)
             return unreadable(c, error);
-        if (rows == 0)
-            continue;
-        found = found || rules[i].fault;
-        sqlite3_snprintf(sizeof text, text, "%lld %s", (long long)rows, rules[i].finding);
-        each(arg, rules[i].fault, text);
-    }
     return result == DB_OK && found ? DB_INVALID : result;
 }
 
@@ -285,7 +322,7 @@ enum db_result db_check(const struct db_config *config, db_check_fn *each, void 
     if (result == DB_OK)
         result = db_check_integrity(&c, each, arg, error);
     if (result == DB_OK || result == DB_INVALID) {
-        enum db_result rest = db_check_rules(&c, each, arg, error);
+        enum db_result rest = db_check_rules(&c, true, each, arg, error);
         result = rest != DB_OK ? rest : result;
     }
     db_conn_close(&c);

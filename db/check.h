@@ -20,10 +20,11 @@ enum db_result db_check(const struct db_config *config, db_check_fn *each, void 
 struct db_conn;
 
 /* Private to db/: the two halves, on an open connection whose state does not change meanwhile. The
- * rules are those of the current schema. */
+ * rules are those of the steps that the file has. derived: also what can be made again from the
+ * rest, the search index; a copy is no worse for a fault in it. */
 enum db_result db_check_integrity(struct db_conn *c, db_check_fn *each, void *arg,
                                   struct db_error *error) __attribute__((warn_unused_result));
-enum db_result db_check_rules(struct db_conn *c, db_check_fn *each, void *arg,
+enum db_result db_check_rules(struct db_conn *c, bool derived, db_check_fn *each, void *arg,
                               struct db_error *error) __attribute__((warn_unused_result));
 
 #endif

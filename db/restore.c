@@ -168,6 +168,7 @@ static int go_on_from(sqlite3 *db, uint64_t horizon)
         "DELETE FROM change WHERE seq IN (SELECT prev FROM change WHERE prev IS NOT NULL)",
         "DELETE FROM sqlite_sequence WHERE name = 'change'",
         "INSERT INTO sqlite_sequence (name, seq) VALUES ('change', ?1)",
+        "DELETE FROM session", /* one that was ended since must not be valid again */
         "INSERT INTO meta (name, value) VALUES ('horizon', ?1)"
         " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
         "INSERT INTO meta (name, value) VALUES ('pruned', ?1)"
@@ -190,7 +191,7 @@ static enum db_result verify(struct db_conn *c, struct db_restore *r, struct db_
     if (result == DB_OK)
         result = db_migrate_steps(c, error);
     if (result == DB_OK)
-        result = db_check_rules(c, r->each, r->arg, error);
+        result = db_check_rules(c, false, r->each, r->arg, error);
     if (w->progress != NULL && result == DB_OK)
         w->progress(w->arg, "verify", 1, 1);
     return result;
@@ -310,8 +311,8 @@ static enum db_result restore_into(struct target *t, struct db_restore *r, struc
     if (result != DB_OK)
         return result;
     unlinkat(part.dir, part.name, 0); /* of a restore that was cut off: the lock is ours */
+    r->watch->unfinished = 1; /* before it is there: a signal may come at once */
     fd = db_place_make(&part, 0600);
-    r->watch->unfinished = fd >= 0;
     result = fd >= 0 ? db_copy_pages(&from, r->watch->temp, fd, r->watch, error)
                      : failed(error, r->watch->temp);
     db_conn_close(&from);

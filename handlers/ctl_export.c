@@ -146,20 +146,20 @@ static int to_file(const struct conf *conf, const struct wanted *w)
         failed = ENAMETOOLONG;
     progress_watch(&watch);
     if (result == DB_OK && failed == 0) {
+        watch.unfinished = 1; /* before it is there: a signal may come at once */
         fd = db_place_make(&part, 0600);
         failed = fd < 0 ? errno : 0;
     }
     if (fd >= 0) {
-        watch.unfinished = 1;
         result = export_to(fd, conf, w, &done, &failed, &error);
         if (result == DB_OK && failed == 0 &&
             (fsync(fd) != 0 || !db_place_put(&to, part.name, w->force) || !db_place_sync(&to)))
             failed = errno;
         if (result != DB_OK || failed != 0)
             unlink(watch.temp);
-        watch.unfinished = 0;
         close(fd);
     }
+    watch.unfinished = 0;
     db_place_close(&to);
     return tell(w, &done, failed, result, &error);
 }

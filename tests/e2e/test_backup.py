@@ -12,6 +12,7 @@ import time
 import pytest
 
 import harness
+import http1
 from test_durable import Writer
 
 
@@ -261,6 +262,22 @@ def test_no_etag_comes_twice(make_hanji, out):
     # one that was taken before does not fit any more
     answer = hanji.ask("PUT", "/docs/k0", body=b"x", extra={"HTTP_IF_MATCH": sorted(seen)[-1]})
     assert answer.status == 412
+
+
+def test_whoever_followed_the_changes_begins_anew(make_hanji, out):
+    """410 for every number from before; from what it names on, the feed goes on."""
+    hanji = make_hanji()
+    fill(hanji, 3)
+    hanji.command("backup", out / "b.db")
+    hanji.ask("PUT", "/docs/k1", body=b"changed since")
+    restored(hanji, out / "b.db")
+    for since in (1, 3, 4):
+        assert hanji.ask("GET", "/changes", query="since=%d" % since).status == 410
+    now = hanji.status()["seq"]
+    assert now >= 1 << 40 and hanji.ask("GET", "/changes", query="since=%d" % now).status == 200
+    etag = hanji.ask("PUT", "/docs/k1", body=b"again").header("etag").strip('"')
+    changes = http1.parse_json(hanji.ask("GET", "/changes", query="since=%d" % now).body)["changes"]
+    assert [(change["key"], str(change["seq"])) for change in changes] == [("k1", etag)]
 
 
 def test_not_while_a_server_runs(make_hanji, out):

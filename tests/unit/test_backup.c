@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "db/schema.h"
 #include "tests/unit/tdb.h"
 
 static struct db_watch watch;
@@ -343,6 +344,34 @@ START_TEST(a_damaged_page_is_not_backed_up)
 }
 END_TEST
 
+/* A new program, whose server has not upgraded the file yet. */
+START_TEST(a_store_of_an_older_schema)
+{
+    sqlite3 *db;
+    tdb_init();
+    db = tdb_shell();
+    tdb_sql(db, "PRAGMA application_id = 0x686e6a69");
+    tdb_sql(db, schema_steps[0].sql);
+    tdb_sql(db, "INSERT INTO meta (name, value) VALUES ('schema_version', 1); INSERT INTO doc (key, body) VALUES ('a', 'x')");
+    sqlite3_close(db);
+    made(temp_path("b.db"));
+    ck_assert_int_eq(ask("b.db", "SELECT value FROM meta WHERE name = 'schema_version'"), 1);
+}
+END_TEST
+
+/* The search index can be made again; a fault in it is no reason to be without a backup. */
+START_TEST(a_search_index_that_is_wrong)
+{
+    fill(5);
+    sqlite3 *db = tdb_shell();
+    tdb_sql(db, "UPDATE meta SET value = 1 WHERE name = 'search_damaged';"
+                "INSERT INTO search_item (key, seq) VALUES ('k1', 1)");
+    sqlite3_close(db);
+    made(temp_path("b.db"));
+    ck_assert_int_eq(ask("b.db", "SELECT count(*) FROM doc"), 4);
+}
+END_TEST
+
 START_TEST(a_source_that_is_none)
 {
     sqlite3 *db;
@@ -492,6 +521,8 @@ int main(void)
     tcase_add_loop_test(t, a_name_that_is_too_long, 0, 2);
     tcase_add_loop_test(t, faults_are_told_and_nothing_is_made, 0, 2);
     tcase_add_test(t, a_damaged_page_is_not_backed_up);
+    tcase_add_test(t, a_store_of_an_older_schema);
+    tcase_add_test(t, a_search_index_that_is_wrong);
     tcase_add_loop_test(t, a_source_that_is_none, 0, 4);
     tcase_add_loop_test(t, a_full_disk_leaves_nothing, 0, 4);
     tcase_add_test(t, a_sync_that_fails_leaves_nothing);

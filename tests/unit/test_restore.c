@@ -222,6 +222,19 @@ START_TEST(no_log_of_the_old_one_is_left)
 }
 END_TEST
 
+/* Whoever logged out since the backup stays logged out. */
+START_TEST(people_log_in_again)
+{
+    fill();
+    sql_in("b.db", "INSERT INTO user (name, hash) VALUES ('ann', 'x');"
+                   "INSERT INTO session (hash, user, created, seen, expires) VALUES (zeroblob(32), 1, 1, 1, 9999999999)");
+    restored(temp_path("b.db"));
+    ck_assert_int_eq(tdb_ask_file("SELECT count(*) FROM user"), 1);
+    ck_assert_int_eq(tdb_ask_file("SELECT count(*) FROM session"), 0);
+    tdb_is_sound();
+}
+END_TEST
+
 START_TEST(without_a_database)
 {
     struct stat st;
@@ -580,6 +593,7 @@ int main(void)
     tcase_add_test(t, the_gap_is_not_walked_through);
     tcase_add_test(t, the_old_store_is_kept_with_what_was_in_its_log);
     tcase_add_test(t, no_log_of_the_old_one_is_left);
+    tcase_add_test(t, people_log_in_again);
     tcase_add_test(t, without_a_database);
     tcase_add_test(t, the_mode_stays);
     tcase_add_test(t, a_database_that_is_named_through_a_link);
