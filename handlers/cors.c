@@ -110,6 +110,8 @@ bool cors_preflight(struct call *c, const struct route *route)
     if (c->resp->extra.n == 0 || c->req->requested_method.n == 0 ||
         !str_eq(c->req->method_name, STR_LIT("OPTIONS")))
         return false;
+    if (c->req->check_uri.p != NULL)
+        return false; /* nginx asks about another part of the site: any 2xx would let it through */
     resp_start(c->resp, 204);
     resp_header(c->resp, "Access-Control-Allow-Methods",
                 (struct str){methods, dispatch_methods(route, methods)});

@@ -10,6 +10,7 @@
 
 #include "handlers/problem.h"
 #include "handlers/store.h"
+#include "handlers/verify.h"
 
 /* Everything both forms say, gathered once. */
 struct facts {
@@ -164,6 +165,17 @@ static void metric_requests(struct buf *out, const struct facts *f)
         add(out, "hanji_requests_total{status=\"%dxx\"} %" PRIu64 "\n", k, f->requests[k]);
 }
 
+static void metric_passwords(struct buf *out)
+{
+    struct verify_stats s = verify_get_stats();
+    add(out, "# HELP hanji_passwords_total Passwords compared, for logins and HTTP Basic.\n"
+             "# TYPE hanji_passwords_total counter\n"
+             "hanji_passwords_total{result=\"right\"} %" PRIu64 "\n"
+             "hanji_passwords_total{result=\"wrong\"} %" PRIu64 "\n"
+             "hanji_passwords_total{result=\"refused\"} %" PRIu64 "\n",
+        s.right, s.wrong, s.refused);
+}
+
 static void metric_watchers(struct buf *out, const struct facts *f)
 {
     add(out, "# HELP hanji_watchers Requests that wait for changes.\n"
@@ -198,6 +210,7 @@ enum verdict status_metrics(struct call *c)
     metric(out, "hanji_broken_total", "counter", "Connections closed for malformed records.",
            f.broken);
     metric_watchers(out, &f);
+    metric_passwords(out);
     metric(out, "hanji_events_total", "counter", "Changes sent to those.", f.events);
     metric(out, "hanji_documents", "gauge", "Documents stored.", f.documents);
     metric(out, "hanji_seq", "counter", "Last sequence number.", f.seq);

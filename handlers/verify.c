@@ -7,6 +7,7 @@
 #include "handlers/problem.h"
 
 static atomic_uint in_flight;
+static atomic_uint_fast64_t right, wrong, refused;
 
 static void copy_cut(char *to, size_t cap, struct str text)
 {
@@ -45,6 +46,7 @@ static enum verdict judged(struct verify *v, struct call *c)
         problem_result(c, DB_NO_MEMORY, 0);
         return REPLY;
     }
+    atomic_fetch_add(v->result == SEAL_PASSWORD_RIGHT ? &right : &wrong, 1);
     if (v->result == SEAL_PASSWORD_WRONG)
         log_line(LOG_WARN, "login failed", "user", v->name, "address", v->address, NULL);
     enum verdict verdict = v->answer(v, c);
@@ -113,7 +115,13 @@ enum verdict verify_run(struct call *c, struct verify *v)
     gone.resp = NULL;
     (void)done(&v->task, &gone);
     loop_unpark(c, &v->task.park);
+    atomic_fetch_add(&refused, 1);
     problem_with(c, 503, "Too many people log in at once; try again shortly.",
                  (struct problem_header){"Retry-After", "1"});
     return REPLY;
+}
+
+struct verify_stats verify_get_stats(void)
+{
+    return (struct verify_stats){atomic_load(&right), atomic_load(&wrong), atomic_load(&refused)};
 }

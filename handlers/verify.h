@@ -33,6 +33,12 @@ struct verify {
  * snapshot says about the user. NULL when an error was answered. */
 void *verify_new(struct call *c, size_t size, struct str name, struct str password);
 
+/* How passwords were found, since the start. Any thread. */
+struct verify_stats {
+    uint64_t right, wrong, refused; /* refused: 503, too many at once */
+};
+struct verify_stats verify_get_stats(void);
+
 /* Hands it to the pool; answer is set. PARK, or REPLY when 503 was answered. */
 enum verdict verify_run(struct call *c, struct verify *v) __attribute__((warn_unused_result));
 

@@ -311,6 +311,17 @@ def test_a_browser_logs_in_and_comes_back(guarded):
     assert got.status == 401 and b'name="password"' in got.body
 
 
+PREFLIGHT = {"HTTP_ORIGIN": "https://app.example", "HTTP_ACCESS_CONTROL_REQUEST_METHOD": "PUT"}
+
+
+def test_cors_of_hanji_is_no_verdict(make_hanji):
+    """It answers browsers that ask about its own documents, without a credential; about others it is a guard."""
+    hanji = make_hanji(cors="https://app.example")
+    assert fastcgi.ask(hanji.socket, "OPTIONS", "/docs/x", extra=PREFLIGHT).status == 204
+    assert check(hanji, "/private/x", "OPTIONS", **PREFLIGHT).status == 401
+    assert check(hanji, "/docs/x", "OPTIONS", **PREFLIGHT).status == 401
+
+
 def test_a_verdict_holds_for_a_second(guarded):
     cookie = {"Cookie": login(guarded.hanji, "reader")}
     requests = guarded.hanji.status()["requests"]

@@ -138,6 +138,19 @@ def test_a_failure_is_logged_in_one_line(hanji):
     assert r'user="x\" level=warn' in log and "geheimnis" not in log
 
 
+def passwords(hanji):
+    text = hanji.ask("GET", "/metrics").body.decode()
+    return {name: int(value) for name, value in re.findall(r'hanji_passwords_total\{result="(\w+)"\} (\d+)', text)}
+
+
+def test_passwords_are_counted(hanji, person):
+    before = passwords(hanji)
+    for password in (PASSWORD, "wrong wrong", PASSWORD, "wrong"):
+        post_login(hanji, person, password)
+    after = passwords(hanji)
+    assert {name: after[name] - before[name] for name in after} == {"right": 2, "wrong": 2, "refused": 0}
+
+
 def test_many_logins_at_once(hanji, person):
     """More than are computed at a time are refused at once, and none is forgotten."""
     answers = []
