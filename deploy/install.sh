@@ -72,7 +72,9 @@ render_nginx() { # nginx-conf/ for this mount, into $work/new
     cp nginx-conf/hanji-upstream.conf "$work/new/conf.d/"
     sed "s|^fastcgi_param SCRIPT_NAME .*|fastcgi_param SCRIPT_NAME \"$mount\" if_not_empty;|" \
         nginx-conf/hanji-params.conf >"$work/new/snippets/hanji-params.conf"
-    sed "s|^\(location [= ]*\)/|\1$mount/|" nginx-conf/hanji-locations.conf >"$work/new/snippets/hanji-locations.conf"
+    sed -e "s|^\(location [= ]*\)/|\1$mount/|" \
+        -e "s|^    fastcgi_param SCRIPT_NAME .*|    fastcgi_param SCRIPT_NAME \"$mount\" if_not_empty;|" \
+        nginx-conf/hanji-locations.conf >"$work/new/snippets/hanji-locations.conf"
 }
 
 running() { # the processes of the installed program, supervisor first

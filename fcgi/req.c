@@ -111,6 +111,7 @@ static const struct field fields[] = {
     FIELD("HANJI_CHECK_URI", check_uri, REPEAT_REFUSE),
     FIELD("HTTP_SEC_FETCH_SITE", fetch_site, REPEAT_REFUSE),
     FIELD("HTTP_ACCESS_CONTROL_REQUEST_METHOD", requested_method, REPEAT_IGNORE),
+    FIELD("HANJI_SENDFILE", sendfile, REPEAT_REFUSE),
 };
 
 struct decoding {

@@ -55,6 +55,7 @@ struct req {
     struct str referer;
     struct str user_agent;
     struct str remote_addr; /* where the web server sends it */
+    struct str sendfile;    /* "off": the web server could not send the file it was told of */
     struct str check_uri;   /* a path of the site that the web server asks about (auth_request) */
     struct frame *frame; /* holds the body; frame_take_body moves it out */
 };

@@ -43,6 +43,7 @@ struct want {
     struct precond conditions;
     enum access_public public_;
     bool head;
+    bool by_us; /* the web server could not send the file */
     unsigned tries;
     uint64_t made_seq; /* the state that made_fd holds */
     int made_fd;       /* a file without a name, or -1 */
@@ -390,7 +391,7 @@ static bool range_is_plain(const struct precond *p, uint64_t size)
 /* The web server judges conditions by the file, which knows nothing of the document's states. */
 static bool accel_possible(const struct store *store, const struct want *w)
 {
-    return store->blobs != NULL && store->conf->sendfile_header != SENDFILE_NONE &&
+    return store->blobs != NULL && store->conf->sendfile_header != SENDFILE_NONE && !w->by_us &&
            !w->conditions.db.match.given && !w->conditions.db.unmodified_given;
 }
 
@@ -469,6 +470,7 @@ enum verdict docs_get(struct call *c, const struct precond *p)
         .conditions = *p,
         .public_ = access_public_kind(c),
         .head = c->req->method == METHOD_HEAD,
+        .by_us = str_eq(c->req->sendfile, STR_LIT("off")),
         .made_fd = -1,
     };
     return answer(c, &w);

@@ -368,7 +368,8 @@ def repository_conf(hanji, mount):
     change("locations", r"^ *access_log off;\n", "")       # every request is counted
     if mount:
         change("locations", r"^location (= )?/", r"location \1%s/" % mount)
-        change("params", r"^fastcgi_param SCRIPT_NAME .*$", "fastcgi_param SCRIPT_NAME %s;" % mount)
+        for name in ("params", "locations"):
+            change(name, r"^( *)fastcgi_param SCRIPT_NAME .*$", r"\1fastcgi_param SCRIPT_NAME %s;" % mount)
     return texts
 
 

@@ -281,6 +281,26 @@ def test_the_folder_cannot_be_made(make_site):
         assert site.get("/docs/k").body == body
 
 
+@pytest.mark.parametrize("mount", ["", "/h"])
+def test_files_that_nginx_cannot_read(make_site, mount):
+    """hanji is asked again and sends the document itself: the same answer."""
+    site = make_site(mount)
+    body = noise(LARGE)
+    path = "/docs/a%20b/k"
+    site.put(path, body, headers={"Content-Type": "text/x-noise"})
+    good = site.get(path)
+    site.hanji.database.with_name("hanji.db.blobs").chmod(0o700)
+    for _ in range(2):
+        got = site.get(path)
+        assert (got.status, got.body == body) == (200, True)
+        assert {name.lower() for name, _ in got.headers} - {"x-upstream-status"} == {name.lower() for name, _ in good.headers}
+        assert (got.header("etag"), got.header("content-type")) == (good.header("etag"), "text/x-noise")
+    assert site.get(path, headers={"Range": "bytes=5-9"}).body == body[5:10]
+    assert site.get(path, headers={"Range": "bytes=99999999-"}).status == 416
+    assert site.get(path, headers={"If-None-Match": good.header("etag")}).status == 304
+    assert site.get(path, token=None).status == 401
+
+
 def test_outside_nobody_gets_a_file(big, documents):
     name = next(iter(blob_files(big)))
     for path in ("/_hanji/blobs/" + name, "/_hanji/blobs/", "/_hanji/"):
