@@ -142,7 +142,11 @@ static struct db_op *make_op(struct import *m)
 /* A document that does not fit into a batch is a commit of its own. */
 static bool apply_alone(struct import *m, struct db_op *op)
 {
-    bool ok = flush(m) && apply(m, op);
+    bool ok = flush(m);
+    if (ok && !apply(m, op)) {
+        m->fault_line = m->line_number;
+        ok = false;
+    }
     if (ok && op->result != DB_OK)
         ok = fail(m, m->line_number, db_result_text(op->result));
     m->written += ok;

@@ -47,6 +47,12 @@ bool sink_apply(struct sink *s, struct db_op *op, struct db_error *error)
         enum control_result sent = control_send(s->conf->control, op);
         if (sent == CONTROL_DONE)
             return true;
+        if (sent == CONTROL_FAILED && errno == EMSGSIZE) {
+            snprintf(error->text, sizeof error->text,
+                     "it is larger than the server takes: raise max_body, or stop the server and "
+                     "import into the file");
+            return false;
+        }
         snprintf(error->text, sizeof error->text, "the server behind %.300s could not be asked: %s",
                  s->conf->control,
                  sent == CONTROL_NOBODY ? "it does not listen"

@@ -413,7 +413,7 @@ def test_check_notes_what_the_api_would_not_take(make_hanji):
     fill(hanji, 2)
     hanji.command("sql", "INSERT INTO doc (key, type, body) VALUES ('j', 'application/json', '{')")
     done = hanji.command("check")
-    assert "note: 1 documents whose type says JSON" in done.stdout
+    assert "note: 1 documents of up to 1 MiB whose type says JSON" in done.stdout
 
 
 def test_check_beside_writers(make_hanji, out):

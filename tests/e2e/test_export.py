@@ -330,6 +330,17 @@ def test_a_file_that_is_not_there(make_hanji, out):
     assert done.returncode == 1 and "nothing" in done.stderr
 
 
+def test_a_document_that_the_server_does_not_take(make_hanji):
+    """Its line is named, and what to do."""
+    hanji = make_hanji(max_body="100k")
+    done = hanji.command("import", "-", stdin=GOOD % 1 + '{"key":"large","text":"%s"}\n' % ("x" * 200000), ok=False)
+    assert done.returncode == 1 and "-:2: " in done.stderr and "max_body" in done.stderr
+    assert hanji.rows("SELECT key FROM doc") == [("good1",)]
+    hanji.stop()
+    hanji.command("import", "-", stdin='{"key":"large","text":"%s"}\n' % ("x" * 200000))
+    assert hanji.rows("SELECT size FROM doc WHERE key = 'large'") == [(200000,)]
+
+
 @pytest.mark.parametrize("running", [True, False], ids=["server up", "server down"])
 def test_large_bodies(make_hanji, out, running):
     """By pieces out, one by one in; every byte."""

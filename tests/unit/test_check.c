@@ -134,9 +134,10 @@ static const struct {
     {"UPDATE doc SET key = CAST(x'eda080' AS TEXT) WHERE key = 'a'", "1 documents whose key"},
     {"UPDATE doc SET body = CAST(x'c0af' AS TEXT) WHERE key = 'a'", "1 documents whose body is TEXT"},
     {"UPDATE doc SET body = CAST(x'610062' AS TEXT) WHERE key = 'a'", "1 documents whose body is TEXT"},
-    {"UPDATE doc SET type = 'application/json', body = '{' WHERE key = 'a'", "1 documents whose type says JSON"},
-    {"UPDATE doc SET type = 'Application/X+JSON; charset=utf-8', body = 'x'", "3 documents whose type says JSON"},
-    {"UPDATE doc SET type = 'application/json', body = x'7b7d00' WHERE key = 'a'", "1 documents whose type says JSON"},
+    {"UPDATE doc SET type = 'application/json', body = '{' WHERE key = 'a'", "1 documents of up to 1 MiB whose type says JSON"},
+    {"UPDATE doc SET type = 'Application/X+JSON; charset=utf-8', body = 'x'", "3 documents of up to 1 MiB whose type says JSON"},
+    {"UPDATE doc SET type = 'application/json', body = x'7b7d00' WHERE key = 'a'",
+     "1 documents of up to 1 MiB whose type says JSON"},
 };
 
 START_TEST(oddities_are_noted)
