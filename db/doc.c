@@ -54,24 +54,6 @@ enum db_result db_doc_body(struct db_reader *r, const struct db_doc *doc,
     return db_body_read(&r->conn, doc->id, doc->size, each, arg);
 }
 
-/* Keys below "a/" are those from "a/" to before "a0": '0' is the byte after '/'. */
-static sqlite3_stmt *list_statement(struct db_reader *r, const struct db_doc_range *range,
-                                    char *end)
-{
-    if (range->prefix_len == 0)
-        return db_conn_statement(&r->conn, SLOT_DOC_LIST,
-                                 "SELECT key, seq, modified, type, size FROM doc"
-                                 " WHERE key > ?1 ORDER BY key LIMIT ?2");
-    sqlite3_stmt *s = db_conn_statement(&r->conn, SLOT_DOC_LIST_END,
-                                        "SELECT key, seq, modified, type, size FROM doc"
-                                        " WHERE key > ?1 AND key < ?3 ORDER BY key LIMIT ?2");
-    memcpy(end, range->prefix, range->prefix_len);
-    end[range->prefix_len - 1] = '/' + 1;
-    if (s != NULL)
-        sqlite3_bind_text(s, 3, end, (int)range->prefix_len, SQLITE_STATIC);
-    return s;
-}
-
 static bool behind(const struct db_doc_range *range)
 {
     size_t n = range->after_len < range->prefix_len ? range->after_len : range->prefix_len;
@@ -79,32 +61,107 @@ static bool behind(const struct db_doc_range *range)
     return order > 0 || (order == 0 && range->after_len > range->prefix_len);
 }
 
+/* Where a part of the keys begins and ends. */
+struct bounds {
+    char from[DB_KEY_MAX + 1], end[DB_KEY_MAX];
+    size_t from_len;
+};
+
+/* Keys below "a/" are those from "a/" to before "a0": '0' is the byte after '/'. */
+static void skip_folder(struct bounds *b, const char *folder, size_t n)
+{
+    memcpy(b->from, folder, n);
+    b->from[n - 1] = '/' + 1;
+    b->from_len = n;
+}
+
+/* Behind a key is what begins with it and a NUL. */
+static void set_start(struct bounds *b, const struct db_doc_range *range)
+{
+    const char *from = behind(range) ? range->after : range->prefix;
+    size_t n = behind(range) ? range->after_len : range->prefix_len;
+    if (behind(range) && range->folders && from[n - 1] == '/') {
+        skip_folder(b, from, n);
+        return;
+    }
+    if (n > 0)
+        memcpy(b->from, from, n);
+    b->from[n] = 0;
+    b->from_len = n + behind(range);
+}
+
+static sqlite3_stmt *list_statement(struct db_reader *r, const struct db_doc_range *range,
+                                    struct bounds *b)
+{
+    /* A blob is behind every text. */
+    sqlite3_stmt *s = db_conn_statement(&r->conn, SLOT_DOC_LIST,
+                                        "SELECT key, seq, modified, type, size,"
+                                        " CASE WHEN size <= ?4 THEN body END FROM doc"
+                                        " WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3");
+    if (s == NULL)
+        return NULL;
+    if (range->prefix_len == 0) {
+        sqlite3_bind_blob(s, 2, "", 0, SQLITE_STATIC);
+    } else {
+        memcpy(b->end, range->prefix, range->prefix_len);
+        b->end[range->prefix_len - 1] = '/' + 1;
+        sqlite3_bind_text(s, 2, b->end, (int)range->prefix_len, SQLITE_STATIC);
+    }
+    sqlite3_bind_int64(s, 4, range->body_max);
+    set_start(b, range);
+    return s;
+}
+
+/* The row that s stands on; false when memory is short. */
+static bool list_row(sqlite3_stmt *s, const struct db_doc_range *range, struct db_doc_row *row)
+{
+    *row = (struct db_doc_row){.key = (const char *)sqlite3_column_text(s, 0)};
+    row->key_len = (size_t)sqlite3_column_bytes(s, 0);
+    const char *slash = range->folders && row->key_len > range->prefix_len
+                            ? memchr(row->key + range->prefix_len, '/',
+                                     row->key_len - range->prefix_len)
+                            : NULL;
+    row->folder = slash != NULL;
+    if (row->folder) {
+        row->key_len = (size_t)(slash - row->key) + 1;
+        return true;
+    }
+    take_row(s, 1, &row->doc);
+    row->doc.body = range->body_max >= 0 ? sqlite3_column_blob(s, 5) : NULL;
+    if (row->doc.body != NULL)
+        row->doc.size = (uint64_t)sqlite3_column_bytes(s, 5);
+    return row->key != NULL && row->doc.type != NULL;
+}
+
 enum db_result db_doc_list(struct db_reader *r, const struct db_doc_range *range,
                            bool (*each)(void *arg, const struct db_doc_row *row), void *arg)
 {
-    char end[DB_KEY_MAX + 1];
-    assert(range->prefix_len <= DB_KEY_MAX);
-    sqlite3_stmt *s = list_statement(r, range, end);
+    struct bounds b;
+    assert(range->prefix_len <= DB_KEY_MAX && range->after_len <= DB_KEY_MAX);
+    sqlite3_stmt *s = list_statement(r, range, &b);
     if (s == NULL)
         return db_conn_failed(&r->conn);
     db_reader_lend(r, NULL);
-    bool from_after = behind(range);
-    sqlite3_bind_text(s, 1, from_after ? range->after : range->prefix,
-                      (int)(from_after ? range->after_len : range->prefix_len), SQLITE_STATIC);
-    sqlite3_bind_int64(s, 2, range->limit);
-    int rc;
-    while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
+    bool seek = true, go_on = true;
+    int rc = SQLITE_DONE;
+    for (unsigned left = range->limit; left > 0 && go_on; left--) {
         struct db_doc_row row;
-        row.key = (const char *)sqlite3_column_text(s, 0);
-        row.key_len = (size_t)sqlite3_column_bytes(s, 0);
-        take_row(s, 1, &row.doc);
-        if (row.key == NULL || row.doc.type == NULL)
+        if (seek) { /* also behind a folder: nothing of what is in it is looked at */
+            sqlite3_reset(s);
+            sqlite3_bind_text(s, 1, b.from, (int)b.from_len, SQLITE_STATIC);
+            sqlite3_bind_int64(s, 3, left);
+        }
+        rc = sqlite3_step(s);
+        if (rc != SQLITE_ROW)
+            break;
+        if (!list_row(s, range, &row)) {
             rc = SQLITE_NOMEM;
-        else if (!each(arg, &row))
-            rc = SQLITE_DONE;
-        else
-            continue;
-        break;
+            break;
+        }
+        go_on = each(arg, &row);
+        seek = row.folder;
+        if (row.folder && row.key_len <= DB_KEY_MAX)
+            skip_folder(&b, row.key, row.key_len);
     }
     sqlite3_reset(s);
     return db_cause(rc);

@@ -38,17 +38,21 @@ enum db_result db_doc_body(struct db_reader *r, const struct db_doc *doc,
 struct db_doc_row {
     const char *key;
     size_t key_len;
-    struct db_doc doc; /* without body */
+    struct db_doc doc; /* all zero for a folder */
+    bool folder; /* key stands for all that begin with it: it ends in '/' */
 };
 
 /* A part of the keys, in byte order: those below prefix ("" or ending in '/') and behind after (""
- * for the start), at most limit. */
+ * for the start), at most limit. With folders, keys that go on behind a further '/' are told as one
+ * row, at the cost of one; an after that ends in '/' is behind all of them. */
 struct db_doc_range {
     const char *prefix;
     size_t prefix_len;
     const char *after;
     size_t after_len;
     unsigned limit;
+    bool folders;
+    int64_t body_max; /* bodies of at most that many bytes come along; -1: none */
 };
 
 /* Calls each for every row in order, until it returns false. */

@@ -148,20 +148,38 @@ static enum query_result query_value(const char *p, size_t n, struct buf *out)
                                                                                : QUERY_BAD;
 }
 
+/* Sets *value to where the value begins in the parameter p when that is its name, decoded. */
+static bool named(const char *p, size_t n, const char *name, size_t *value)
+{
+    size_t i = 0;
+    for (; *name != 0; name++, i++) {
+        int c = i < n ? (unsigned char)p[i] : '=';
+        if (c == '=')
+            return false;
+        if (c == '%') {
+            c = unescape(p + i, n - i);
+            i += 2;
+        }
+        if (c != (unsigned char)*name)
+            return false;
+    }
+    *value = i < n ? i + 1 : n;
+    return i >= n || p[i] == '=';
+}
+
 enum query_result query_find(struct str query, const char *name, struct buf *out)
 {
-    size_t name_len = strlen(name);
     enum query_result found = QUERY_NONE;
     for (size_t at = 0; at < query.n;) {
         const char *p = query.p + at;
         const char *amp = memchr(p, '&', query.n - at);
         size_t n = amp ? (size_t)(amp - p) : query.n - at;
+        size_t skip;
         at += n + 1;
-        if (n < name_len || memcmp(p, name, name_len) != 0 || (n > name_len && p[name_len] != '='))
+        if (!named(p, n, name, &skip))
             continue;
         if (found != QUERY_NONE)
             return QUERY_TWICE;
-        size_t skip = n > name_len ? name_len + 1 : n;
         out->len = 0;
         found = query_value(p + skip, n - skip, out);
         if (found == QUERY_BAD)

@@ -29,6 +29,18 @@ void json_verbatim(struct json *j, struct str text)
     add(j, text.p, text.n);
 }
 
+void json_bytes(struct json *j, struct str text)
+{
+    add(j, text.p, text.n);
+}
+
+bool json_reserve(struct json *j, size_t n)
+{
+    if (!j->failed && !buf_reserve(j->out, n, JSON_MAX_BYTES))
+        j->failed = true;
+    return !j->failed;
+}
+
 void json_u64(struct json *j, uint64_t v)
 {
     char digits[20];

@@ -18,6 +18,10 @@ struct json json_start(struct buf *out);
 /* Verbatim text: punctuation and names. */
 void json_raw(struct json *j, const char *text);
 void json_verbatim(struct json *j, struct str text);
+void json_bytes(struct json *j, struct str text);
+
+/* Makes room for n more bytes, which the caller writes at the end of out; false: it failed. */
+bool json_reserve(struct json *j, size_t n) __attribute__((warn_unused_result));
 void json_u64(struct json *j, uint64_t v);
 
 /* A string with its quotes, escaped as RFC 8259 asks; bytes that are no UTF-8 become U+FFFD. */

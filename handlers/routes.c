@@ -7,6 +7,7 @@
 #include "handlers/changes.h"
 #include "handlers/control.h"
 #include "handlers/docs.h"
+#include "handlers/snapshot.h"
 #include "handlers/status.h"
 
 #define READS (METHOD_GET | METHOD_HEAD)
@@ -18,6 +19,7 @@ static const struct route routes[] = {
     {"/docs/", ROUTE_COLLECTION, READS | METHOD_POST, NEED_RIGHTS, docs_collection},
     {"/changes", ROUTE_EXACT, READS, NEED_EACH_READ, changes},
     {"/batch", ROUTE_EXACT, METHOD_POST, NEED_EACH_WRITE, batch},
+    {"/snapshot", ROUTE_EXACT, METHOD_POST, NEED_EACH_READ, snapshot},
     {"/health", ROUTE_EXACT, READS, NEED_NOTHING, status_health},
     {"/status", ROUTE_EXACT, READS, NEED_READ, status_json},
     {"/metrics", ROUTE_EXACT, READS, NEED_READ, status_metrics},

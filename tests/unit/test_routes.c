@@ -8,6 +8,7 @@
 #include "handlers/auth.h"
 #include "handlers/control.h"
 #include "handlers/docs.h"
+#include "handlers/snapshot.h"
 #include "handlers/status.h"
 #include "tests/unit/run.h"
 
@@ -24,6 +25,7 @@ static const struct {
     {"/docs/a/b/", docs_collection},
     {"/changes", changes},
     {"/batch", batch},
+    {"/snapshot", snapshot},
     {"/health", status_health},
     {"/status", status_json},
     {"/metrics", status_metrics},
@@ -80,6 +82,7 @@ START_TEST(what_each_needs)
     ck_assert_int_eq(of("/docs/a")->need, NEED_RIGHTS);
     ck_assert_int_eq(of("/docs/")->need, NEED_RIGHTS);
     ck_assert_int_eq(of("/changes")->need, NEED_EACH_READ);
+    ck_assert_int_eq(of("/snapshot")->need, NEED_EACH_READ);
     ck_assert_int_eq(of("/batch")->need, NEED_EACH_WRITE);
     ck_assert_int_eq(of("/health")->need, NEED_NOTHING);
     ck_assert_int_eq(of("/status")->need, NEED_READ);
@@ -93,6 +96,7 @@ START_TEST(which_methods_each_has)
     ck_assert_uint_eq(of("/docs/a")->methods, METHOD_GET | METHOD_HEAD | METHOD_PUT | METHOD_DELETE | METHOD_PATCH);
     ck_assert_uint_eq(of("/docs/a/")->methods, METHOD_GET | METHOD_HEAD | METHOD_POST);
     ck_assert_uint_eq(of("/changes")->methods, METHOD_GET | METHOD_HEAD);
+    ck_assert_uint_eq(of("/snapshot")->methods, METHOD_POST);
     ck_assert_uint_eq(of("/batch")->methods, METHOD_POST);
     ck_assert_uint_eq(of("/health")->methods, METHOD_GET | METHOD_HEAD);
     ck_assert_uint_eq(of("/status")->methods, METHOD_GET | METHOD_HEAD);
