@@ -28,6 +28,7 @@ static const char temporary_prefix[] = ".new-";
 
 struct entry {
     uint64_t seq; /* 0: free */
+    int64_t id;
     int64_t touched_s;
     int64_t changed_ns; /* st_mtim; 0: only seen, no file */
     uint64_t inode;
@@ -59,24 +60,24 @@ static struct entry *set_of(struct db_blobs *b, uint64_t seq)
     return b->entries ? b->entries + set * WAYS : NULL;
 }
 
-static struct entry *find(struct entry *set, uint64_t seq)
+static struct entry *find(struct entry *set, struct db_blob_of of)
 {
     for (int i = 0; set != NULL && i < WAYS; i++)
-        if (set[i].seq == seq)
+        if (set[i].seq == of.seq && set[i].id == of.id)
             return &set[i];
     return NULL;
 }
 
-/* The entry of seq, or that of the set which was used longest ago, made anew. */
-static struct entry *take(struct entry *set, uint64_t seq, int64_t now_s)
+/* Its entry, or that of the set which was used longest ago, made anew. */
+static struct entry *take(struct entry *set, struct db_blob_of of, int64_t now_s)
 {
-    struct entry *e = find(set, seq);
+    struct entry *e = find(set, of);
     if (e == NULL && set != NULL) {
         e = set;
         for (int i = 1; i < WAYS; i++)
             if (set[i].touched_s < e->touched_s)
                 e = &set[i];
-        *e = (struct entry){.seq = seq, .touched_s = now_s};
+        *e = (struct entry){.seq = of.seq, .id = of.id, .touched_s = now_s};
     }
     return e;
 }
@@ -280,15 +281,15 @@ static bool touch(struct db_blobs *b, const char *name, int64_t now_s)
     return utimensat(b->dir, name, times, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-enum db_blob_state db_blobs_find(struct db_blobs *b, uint64_t seq, uint64_t size, int64_t now_s,
+enum db_blob_state db_blobs_find(struct db_blobs *b, struct db_blob_of of, int64_t now_s,
                                  char name[DB_BLOB_NAME_LEN + 1])
 {
     enum db_blob_state state = DB_BLOB_UNSEEN;
     struct stat st;
     pthread_mutex_lock(&b->lock);
-    struct entry *set = set_of(b, seq), *e = find(set, seq);
+    struct entry *set = set_of(b, of.seq), *e = find(set, of);
     if (e != NULL && e->changed_ns != 0 &&
-        fstatat(b->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && same_file(e, &st, size) &&
+        fstatat(b->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && same_file(e, &st, of.bytes) &&
         (now_s - e->touched_s < TOUCH_EVERY_S || touch(b, e->name, now_s))) {
         if (now_s - e->touched_s >= TOUCH_EVERY_S)
             e->touched_s = now_s;
@@ -298,7 +299,7 @@ enum db_blob_state db_blobs_find(struct db_blobs *b, uint64_t seq, uint64_t size
         e->changed_ns = 0;
         state = DB_BLOB_SEEN;
     } else {
-        take(set, seq, now_s);
+        take(set, of, now_s);
     }
     pthread_mutex_unlock(&b->lock);
     return state;
@@ -321,10 +322,11 @@ bool db_blobs_create(struct db_blobs *b, struct db_blob_file *f)
 }
 
 /* Lock held. */
-static void note(struct db_blobs *b, uint64_t seq, const char *name, const struct stat *st)
+static void note(struct db_blobs *b, struct db_blob_of of, const char *name,
+                 const struct stat *st)
 {
     int64_t now_s = time(NULL);
-    struct entry *e = take(set_of(b, seq), seq, now_s);
+    struct entry *e = take(set_of(b, of.seq), of, now_s);
     if (e == NULL || !touch(b, name, now_s))
         return;
     e->touched_s = now_s;
@@ -333,7 +335,8 @@ static void note(struct db_blobs *b, uint64_t seq, const char *name, const struc
     snprintf(e->name, sizeof e->name, "%s", name);
 }
 
-bool db_blobs_keep(struct db_blobs *b, struct db_blob_file *f, uint64_t seq, const char *name)
+bool db_blobs_keep(struct db_blobs *b, struct db_blob_file *f, struct db_blob_of of,
+                   const char *name)
 {
     struct stat st;
     bool kept = false;
@@ -342,7 +345,7 @@ bool db_blobs_keep(struct db_blobs *b, struct db_blob_file *f, uint64_t seq, con
         renameat(b->dir, f->temporary, b->dir, name) == 0) {
         kept = true;
         b->total_bytes += (uint64_t)st.st_size;
-        note(b, seq, name, &st);
+        note(b, of, name, &st);
     }
     pthread_mutex_unlock(&b->lock);
     if (!kept)
@@ -357,11 +360,11 @@ void db_blobs_discard(struct db_blobs *b, struct db_blob_file *f)
     f->fd = -1;
 }
 
-void db_blobs_note(struct db_blobs *b, uint64_t seq, const char *name, int fd)
+void db_blobs_note(struct db_blobs *b, struct db_blob_of of, const char *name, int fd)
 {
     struct stat st;
     pthread_mutex_lock(&b->lock);
     if (fstat(fd, &st) == 0)
-        note(b, seq, name, &st);
+        note(b, of, name, &st);
     pthread_mutex_unlock(&b->lock);
 }

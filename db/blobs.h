@@ -33,14 +33,22 @@ const char *db_blobs_folder(const struct db_blobs *b);
  * is taken to be for a web server that runs as the same user. */
 const char *db_blobs_doubt(const struct db_blobs *b, int64_t group);
 
+/* What a file holds: one state of one document. Both numbers, since a person can write any seq into
+ * a row. */
+struct db_blob_of {
+    uint64_t seq; /* above 0 */
+    int64_t id;
+    uint64_t bytes;
+};
+
 enum db_blob_state {
     DB_BLOB_READY,  /* name is set, and good for ten minutes from now */
     DB_BLOB_SEEN,   /* no file, but it was asked for before */
     DB_BLOB_UNSEEN, /* asked for the first time */
 };
 
-/* Looks for the file of the document state seq, of size bytes. now_s: wall clock, Unix seconds. */
-enum db_blob_state db_blobs_find(struct db_blobs *b, uint64_t seq, uint64_t size, int64_t now_s,
+/* Looks for its file. now_s: wall clock, Unix seconds. */
+enum db_blob_state db_blobs_find(struct db_blobs *b, struct db_blob_of of, int64_t now_s,
                                  char name[DB_BLOB_NAME_LEN + 1]);
 
 /* Opens a file of the folder for reading. -1 with errno set. */
@@ -56,15 +64,16 @@ struct db_blob_file {
 bool db_blobs_create(struct db_blobs *b, struct db_blob_file *f)
     __attribute__((warn_unused_result));
 
-/* Gives the file its name and notes it for seq, making room by removing old ones. False when there
+/* Gives the file its name and notes what it holds, making room by removing old ones. False when there
  * is none: then the file has no name any more, but can be read. f->fd stays open in any case. */
-bool db_blobs_keep(struct db_blobs *b, struct db_blob_file *f, uint64_t seq, const char *name)
+bool db_blobs_keep(struct db_blobs *b, struct db_blob_file *f, struct db_blob_of of,
+                   const char *name)
     __attribute__((warn_unused_result));
 
 /* Gives a file that is not wanted up; closes it. */
 void db_blobs_discard(struct db_blobs *b, struct db_blob_file *f);
 
-/* Notes a file that is there and was verified to hold seq: fd is open on it. */
-void db_blobs_note(struct db_blobs *b, uint64_t seq, const char *name, int fd);
+/* Notes a file that is there and was verified to hold that: fd is open on it. */
+void db_blobs_note(struct db_blobs *b, struct db_blob_of of, const char *name, int fd);
 
 #endif

@@ -5,13 +5,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "db/doc.h"
 #include "fcgi/spool.h"
 #include "seal/digest.h"
 
 _Static_assert((int)SEAL_DIGEST_HEX_LEN == (int)DB_BLOB_NAME_LEN, "a name is a digest in hex");
 
 enum { PIECE_BYTES = 65536 };
+
+struct db_blob_of blob_of(const struct db_doc *doc)
+{
+    return (struct db_blob_of){.seq = doc->seq, .id = doc->id, .bytes = doc->size};
+}
 
 static bool digest_piece(void *arg, const void *p, size_t n)
 {
@@ -58,7 +62,7 @@ static bool found(struct db_blobs *blobs, const struct db_doc *doc, const char *
     int fd = db_blobs_open_file(blobs, name);
     bool ok = fd >= 0 && verified(fd, doc->size, name);
     if (ok)
-        db_blobs_note(blobs, doc->seq, name, fd);
+        db_blobs_note(blobs, blob_of(doc), name, fd);
     if (fd >= 0)
         close(fd);
     return ok;
@@ -75,7 +79,7 @@ static enum db_result copy(struct db_blobs *blobs, struct db_reader *reader,
         db_blobs_discard(blobs, &f);
         return result == DB_INVALID ? DB_FULL : result;
     }
-    if (db_blobs_keep(blobs, &f, doc->seq, name))
+    if (db_blobs_keep(blobs, &f, blob_of(doc), name))
         close(f.fd);
     else
         *unkept = f.fd;
@@ -91,8 +95,8 @@ static enum db_result make(struct db_blobs *blobs, struct db_reader *reader, str
     enum db_result result = db_doc_get(reader, key.p, key.n, 0, &doc);
     if (result != DB_OK)
         return result;
-    made->seq = doc.seq;
-    if (db_blobs_find(blobs, doc.seq, doc.size, time(NULL), name) == DB_BLOB_READY)
+    made->of = blob_of(&doc);
+    if (db_blobs_find(blobs, made->of, time(NULL), name) == DB_BLOB_READY)
         return DB_OK;
     seal_digest_init(&d);
     result = db_doc_body(reader, &doc, digest_piece, &d);

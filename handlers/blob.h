@@ -7,13 +7,16 @@
 #define HANJI_HANDLERS_BLOB_H
 
 #include "db/blobs.h"
-#include "db/reader.h"
+#include "db/doc.h"
 #include "fcgi/buf.h"
+
+/* What the file of a document holds. */
+struct db_blob_of blob_of(const struct db_doc *doc);
 
 /* The state of a document a file was made of. */
 struct blob_made {
     enum db_result result;
-    uint64_t seq;
+    struct db_blob_of of;
     int fd; /* a file that could not be kept: the caller closes it; -1 else */
 };
 

@@ -45,8 +45,8 @@ struct want {
     bool head;
     bool by_us; /* the web server could not send the file */
     unsigned tries;
-    uint64_t made_seq; /* the state that made_fd holds */
-    int made_fd;       /* a file without a name, or -1 */
+    struct db_blob_of made_of; /* what made_fd holds */
+    int made_fd;               /* a file without a name, or -1 */
 };
 
 /* A piece of an answer: text of ours, or a part of the body. */
@@ -339,7 +339,7 @@ static enum verdict built(struct task *t, struct call *c)
     enum verdict verdict = FAIL;
     if (c->resp != NULL) {
         b->want.tries++;
-        b->want.made_seq = b->made.seq;
+        b->want.made_of = b->made.of;
         b->want.made_fd = b->made.fd;
         if (b->made.result == DB_FULL || b->made.result == DB_NO_MEMORY)
             b->want.tries = TRIES_MAX; /* no file can be written: from memory, then */
@@ -412,13 +412,13 @@ static enum verdict large(struct call *c, const struct want *w, const struct db_
     char name[DB_BLOB_NAME_LEN + 1];
     bool accel = accel_possible(store, w) && range_is_plain(&w->conditions, doc->size);
     bool fits = doc->size <= store->conf->body_in_memory_bytes;
-    if (w->made_fd >= 0 && w->made_seq == doc->seq) {
+    if (w->made_fd >= 0 && w->made_of.seq == doc->seq && w->made_of.id == doc->id) {
         int fd = dup(w->made_fd);
         return fd >= 0 ? from_file(c, w, doc, fd) : FAIL;
     }
     if (store->blobs == NULL)
         return whole_from_memory(c, w);
-    enum db_blob_state state = db_blobs_find(store->blobs, doc->seq, doc->size, c->now_s, name);
+    enum db_blob_state state = db_blobs_find(store->blobs, blob_of(doc), c->now_s, name);
     if (state == DB_BLOB_READY && accel)
         return by_server(c, w, doc, name);
     int fd = state == DB_BLOB_READY ? db_blobs_open_file(store->blobs, name) : -1;

@@ -301,6 +301,20 @@ def test_files_that_nginx_cannot_read(make_site, mount):
     assert site.get(path, token=None).status == 401
 
 
+def test_two_documents_with_one_number(make_site):
+    """A person can write any seq into a row; still each document is itself."""
+    site = make_site()
+    bodies = {"one": noise(LARGE, b"1"), "two": noise(LARGE, b"2")}
+    for name, body in bodies.items():
+        site.put("/docs/" + name, body)
+        assert site.get("/docs/" + name).body == body
+    link = site.hanji.sqlite(readonly=False)
+    link.execute("UPDATE doc SET seq = 1")
+    link.close()
+    for _ in range(2):
+        assert {name: site.get("/docs/" + name).body == body for name, body in bodies.items()} == {"one": True, "two": True}
+
+
 def test_outside_nobody_gets_a_file(big, documents):
     name = next(iter(blob_files(big)))
     for path in ("/_hanji/blobs/" + name, "/_hanji/blobs/", "/_hanji/"):
