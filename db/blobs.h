@@ -64,8 +64,9 @@ struct db_blob_file {
 bool db_blobs_create(struct db_blobs *b, struct db_blob_file *f)
     __attribute__((warn_unused_result));
 
-/* Gives the file its name and notes what it holds, making room by removing old ones. False when there
- * is none: then the file has no name any more, but can be read. f->fd stays open in any case. */
+/* Gives the file its name and notes what it holds, making room by removing old ones. False when
+ * there is none: then the file has no name any more, but can be read. f->fd stays open in any
+ * case. */
 bool db_blobs_keep(struct db_blobs *b, struct db_blob_file *f, struct db_blob_of of,
                    const char *name)
     __attribute__((warn_unused_result));
