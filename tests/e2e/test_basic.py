@@ -342,3 +342,13 @@ def test_without_hanji_there_is_no_yes(guarded):
     finally:
         guarded.hanji.start()
     assert through(guarded, "127.0.7.1", "GET", "/private/never", headers=cookie).status == 200
+
+
+def test_a_verdict_about_a_change_is_not_kept(guarded):
+    """It hangs on where the change was asked for, which is no part of the key."""
+    own = "http://127.0.0.1:%d" % guarded.nginx.port
+    cookie = {"Cookie": login(guarded.hanji, "writer")}
+    for method in ("POST", "DELETE"):
+        for origin, status in ((own, 200), ("http://evil.example", 403), (own, 200), (None, 403)):
+            headers = {**cookie, "Origin": origin} if origin else cookie
+            assert through(guarded, "127.0.7.1", method, "/private/once", b"", headers).status == status
