@@ -436,7 +436,7 @@ class Rig:
         self.write(f"{name}-upstream.conf", re.sub(r"(?m)^upstream hanji ", f"upstream {name} ", upstream))
         self.write(f"{name}-params.conf", re.sub(r"(?m)^fastcgi_pass hanji;", f"fastcgi_pass {name};", source("params")))
         locations = re.sub(r"(?m)^(\s+)include snippets/hanji-params\.conf;", rf"\1include {self.folder}/{name}-params.conf;",
-                           source("locations"))
+                           re.sub(r"(?m)^    fastcgi_pass hanji;", f"    fastcgi_pass {name};", source("locations")))
         blobs = os.path.join(self.data, name, "hanji.db.blobs/")
         self.write(f"{name}-locations.conf", re.sub(r"(?m)^(\s+)alias .*$", rf"\1alias {blobs};", locations))
 
