@@ -1,5 +1,5 @@
 #!/bin/sh
-# nginx.sh: `nginx -t` on every file of nginx-conf/, each in the smallest surroundings it is made for. A warning is a
+# nginx.sh: `nginx -t` (or `lighttpd -tt`) on every file of nginx-conf/, each in the smallest surroundings it is made for. A warning is a
 # failure. Nothing outside a temporary folder is read or written, and it needs no root: low ports are mapped to high ones.
 set -u
 
@@ -71,6 +71,9 @@ END
         include conf.d/*.conf;
         $(site)
 END
+    lighttpd-hanji.conf) # for the other web server
+        said=$(cd "$dir" && { echo 'server.document-root = "/var/empty"'; cat "$OLDPWD/$file"; } >lighttpd.conf &&
+            lighttpd -tt -f lighttpd.conf 2>&1) && [ -z "$said" ] || { printf '%s:\n%s\n' "$file" "$said" >&2; failed=1; } ;;
     *)
         echo "nginx.sh: $file: say here in which surroundings it belongs" >&2
         failed=1
