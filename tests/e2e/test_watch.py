@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -418,6 +419,53 @@ def test_leaving_while_something_comes(own, box):
         for client in crowd:
             client.close()
     waiting(own.hanji)
+
+
+def test_a_flood_behind_a_stream(own):
+    """What a peer sends while it watches is bounded; the connection goes, and the watcher with it."""
+    for query, accept in (("since=now", "text/event-stream"), ("since=now&wait=60", "*/*")):
+        with own.hanji.client() as client:
+            client.send(fastcgi.request("GET", "/changes", own.hanji.token, query=query, extra={"HTTP_ACCEPT": accept}))
+            waiting(own.hanji, polls=int("wait" in query), streams=int("wait" not in query))
+            try:
+                for _ in range(20):
+                    client.send(fastcgi.request("GET", "/health") * 100)
+            except fastcgi.Closed:
+                pass
+            assert client.closed()
+        waiting(own.hanji)
+
+
+def test_the_next_request_waits_for_the_poll_before_it(own, box):
+    """Two on one connection: the second is answered behind the first."""
+    with own.hanji.client() as client:
+        client.send(fastcgi.request("GET", "/changes", own.hanji.token, query="since=now&wait=20&prefix=" + box[6:]))
+        client.send(fastcgi.request("GET", "/health"))
+        waiting(own.hanji, polls=1)
+        assert client.silent(0.05)
+        own.put(box + "a", b"x")
+        assert b'"changes"' in client.answer().body
+        assert client.answer().body == b'{"status":"ok"}\n'
+
+
+def test_a_connection_that_ends_with_its_stream(own, box):
+    """Without keep-alive the end of the stream is the end of the connection."""
+    token = own.hanji.new_token("single", read=[box[6:]])
+    with own.hanji.client() as client:
+        client.send(fastcgi.request("GET", "/changes", token, query="prefix=" + box[6:], flags=0,
+                                    extra={"HTTP_ACCEPT": "text/event-stream"}))
+        waiting(own.hanji, streams=1)
+        own.hanji.command("token", "revoke", "single")
+        assert client.answer().status == 200 and client.closed()
+
+
+def test_half_closed(own):
+    """Who says that he sends no more has left, as nginx's other side has."""
+    for query, accept in (("since=now", "text/event-stream"), ("since=now&wait=60", "*/*")):
+        with own.hanji.client() as client:
+            client.send(fastcgi.request("GET", "/changes", own.hanji.token, query=query, extra={"HTTP_ACCEPT": accept}))
+            client.sock.shutdown(socket.SHUT_WR)
+            assert client.closed()
 
 
 def test_too_many(make_site):
