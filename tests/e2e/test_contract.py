@@ -20,6 +20,7 @@ paths:
     put: {responses: {"204": {description: done}}}
   /docs/{name}/: {get: {responses: {"200": {content: {application/json: {schema: {type: array}}}}}}}
   /docs/: {get: {responses: {"200": {}}}}
+x-common-headers: {}
 x-unlisted: {path: {"404": {}}, method: {"405": {headers: {Allow: {required: true, schema: {}}}}}}
 components:
   responses:
