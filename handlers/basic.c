@@ -126,12 +126,10 @@ static void release(struct verify *v)
     free(((struct basic_call *)v)->req);
 }
 
-static enum verdict verified(struct verify *v, struct call *c)
+/* The password was compared; c->req is the request again. */
+static enum verdict judged(const struct verify *v, struct call *c)
 {
-    struct basic_call *b = (struct basic_call *)v;
     unsigned char pair[SEAL_PAIR_BYTES];
-    c->req = b->req;
-    session_of(c)->mount = b->req->mount;
     if (v->result != SEAL_PASSWORD_RIGHT) {
         session_of(c)->who = (struct credential){.kind = CREDENTIAL_BASIC};
         session_of(c)->offers_basic = true;
@@ -141,6 +139,16 @@ static enum verdict verified(struct verify *v, struct call *c)
     pair_of(c, v->hash, (struct str){v->password, v->password_len}, pair);
     remember(c, pair);
     return dispatch(c);
+}
+
+static enum verdict verified(struct verify *v, struct call *c)
+{
+    c->req = ((struct basic_call *)v)->req;
+    session_of(c)->mount = c->req->mount;
+    enum verdict verdict = judged(v, c);
+    c->req = NULL; /* release frees it */
+    session_of(c)->mount = STR_LIT("");
+    return verdict;
 }
 
 static enum verdict start(struct call *c, const struct halves *h)

@@ -124,8 +124,11 @@ static enum access judge(struct call *c, const struct route *route)
 
 enum verdict dispatch(struct call *c)
 {
-    session_of(c)->mount = c->req->mount;
-    cors_apply(session_of(c)->store->cors, c);
+    struct session *s = session_of(c);
+    s->mount = c->req->mount;
+    s->who = (struct credential){.kind = CREDENTIAL_NONE}; /* not that of the call before */
+    s->offers_basic = false;
+    cors_apply(s->store->cors, c);
     if (c->req->fault_status != 0) {
         answer_fault(c);
         return REPLY;

@@ -77,6 +77,14 @@ def test_the_way_in_is_offered_there(hanji):
     assert fastcgi.ask(hanji.socket, "GET", "/docs/notes/a").header("WWW-Authenticate") == 'Bearer realm="hanji"'
 
 
+def test_what_was_offered_to_one_is_not_offered_to_the_next(hanji):
+    """The page to log in, where nginx shows it in the place of another, says nothing of Basic."""
+    for path in ("/docs/feeds/a", "/docs/notes/a"):
+        fastcgi.ask(hanji.socket, "GET", path)
+        got = fastcgi.ask(hanji.socket, "GET", "/auth/login", extra={"REQUEST_URI": "/private/x", "HTTP_ACCEPT": "application/json"})
+        assert (got.status, got.header("WWW-Authenticate")) == (401, 'Bearer realm="hanji"')
+
+
 WRONG = ["Basic", "Basic ", "Basic x", "Basic =", "Basic " + base64.b64encode(b"alice").decode(),
          "Basic " + base64.b64encode(b":correct horse").decode(), "Basic " + base64.b64encode(b"alice:a\0b").decode(),
          "Basic " + base64.b64encode(b"alice:" + b"x" * 2000).decode(), "Basic " + base64.b64encode(b"x" * 65 + b":y").decode(),
