@@ -68,6 +68,10 @@ static bool may_change_rights(enum db_op_kind kind)
     case DB_OP_USER_NEW:
     case DB_OP_SESSION_NEW:
     case DB_OP_SESSION_TOUCH:
+    case DB_OP_SEARCH_ADD:
+    case DB_OP_SEARCH_REMOVE:
+    case DB_OP_SEARCH_REBUILD:
+    case DB_OP_SEARCH_SYNC:
         return false;
     default:
         return true;

@@ -135,7 +135,7 @@ static enum verdict answer_resumed(struct poll_watcher *p, struct call *c)
     const struct feed_page *page;
     if (ask_refused(c, ask_judge(c, &p->who, prefix_of(p))))
         return REPLY;
-    if (p->over)
+    if (p->over || loop_draining(c->loop)) /* one that was taken to be judged must not wait again */
         return answer_nothing(p, c);
     if (p->whole && p->at >= p->watch->tip)
         return PARK;
