@@ -1,5 +1,6 @@
 #include "fcgi/path.h"
 
+#include <stdint.h>
 #include <string.h>
 
 static int hex(char c)
@@ -75,12 +76,23 @@ size_t path_normalise(struct str in, char *out)
     return len;
 }
 
+/* Eight bytes at once. */
+static bool is_ascii(const uint64_t *eight)
+{
+    return (*eight & UINT64_C(0x8080808080808080)) == 0;
+}
+
 bool utf8_ok(const char *s, size_t n)
 {
     if (n == 0)
         return true; /* s may be NULL then */
     const unsigned char *p = (const unsigned char *)s, *end = p + n;
     while (p < end) {
+        uint64_t eight;
+        while ((size_t)(end - p) >= sizeof eight && is_ascii(memcpy(&eight, p, sizeof eight)))
+            p += sizeof eight;
+        if (p == end)
+            break;
         unsigned c = *p++;
         if (c < 0x80)
             continue;

@@ -63,6 +63,29 @@ static size_t escape(char *out, unsigned char c)
     return 6;
 }
 
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* The high bit of each byte of w that is below n, which is at most 0x80, and maybe of those above
+ * it in a byte that follows. */
+static uint64_t below(uint64_t w, uint64_t n)
+{
+    return (w - EACH(n)) & ~w & EACH(0x80);
+}
+
+size_t json_plain(const char *p, size_t n)
+{
+    size_t i = 0;
+    for (uint64_t w; i + sizeof w <= n; i += sizeof w) {
+        memcpy(&w, p + i, sizeof w);
+        if ((w & EACH(0x80)) | below(w, 0x20) | below(w ^ EACH('"'), 1) | below(w ^ EACH('\\'), 1))
+            break;
+    }
+    while (i < n && (unsigned char)p[i] >= 0x20 && (unsigned char)p[i] < 0x80 && p[i] != '"' &&
+           p[i] != '\\')
+        i++;
+    return i;
+}
+
 /* Bytes that a row from outside may have and JSON may not: each becomes U+FFFD. */
 static void broken_string(struct json *j, struct str s)
 {
@@ -86,13 +109,13 @@ static void broken_string(struct json *j, struct str s)
 
 void json_string(struct json *j, struct str s)
 {
-    size_t from = 0;
-    if (!utf8_ok(s.p, s.n)) {
+    size_t from = 0, plain = json_plain(s.p, s.n);
+    if (plain < s.n && !utf8_ok(s.p + plain, s.n - plain)) {
         broken_string(j, s);
         return;
     }
     add(j, "\"", 1);
-    for (size_t i = 0; i < s.n; i++) {
+    for (size_t i = plain; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
         char escaped[6];
         if (c >= 0x20 && c != '"' && c != '\\')
@@ -100,6 +123,7 @@ void json_string(struct json *j, struct str s)
         add(j, s.p + from, i - from);
         add(j, escaped, escape(escaped, c));
         from = i + 1;
+        i += json_plain(s.p + from, s.n - from);
     }
     if (from < s.n)
         add(j, s.p + from, s.n - from);

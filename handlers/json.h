@@ -27,6 +27,10 @@ void json_u64(struct json *j, uint64_t v);
 /* A string with its quotes, escaped as RFC 8259 asks; bytes that are no UTF-8 become U+FFFD. */
 void json_string(struct json *j, struct str s);
 
+/* How many bytes at the start of p can stand in a JSON string as they are: ASCII without control
+ * characters, quotes and backslashes. Eight at a time. */
+size_t json_plain(const char *p, size_t n);
+
 /* A document's entity tag as it stands in the header, "\"7\"". */
 void json_etag(struct json *j, uint64_t seq);
 

@@ -1,5 +1,7 @@
 #include "handlers/json_check.h"
 
+#include "handlers/json.h"
+
 /* What may come next. */
 enum state {
     VALUE,
@@ -203,8 +205,7 @@ bool json_check_feed(struct json_check *c, const void *p, size_t n)
     size_t i = 0;
     while (i < n && c->state != WRONG) {
         if (c->state == STRING) /* most of most documents */
-            while (i < n && from[i] >= 0x20 && from[i] < 0x80 && from[i] != '"' && from[i] != '\\')
-                i++;
+            i += json_plain((const char *)from + i, n - i);
         if (i == n)
             break;
         c->state = (uint8_t)step(c, from[i]);
