@@ -391,7 +391,7 @@ def bar_backup(bench):
     fill(hanji.database, "bench", size_mib * 1024, size=1024)
     counts = (8, 64)
     with hanji:
-        bench.rounds, rounds = min(bench.rounds, 4), bench.rounds
+        bench.rounds, rounds = min(bench.rounds, 3), bench.rounds
         bench.alternate({
             f"{writers}{backups}": lambda writers=writers, backups=backups: backup_round(bench, hanji, writers, backups)
             for writers in counts for backups in (False, True)})
