@@ -112,6 +112,32 @@ START_TEST(another_reader_gets_the_same_text)
 }
 END_TEST
 
+/* Strings are looked at in words: every character at every place of some of them, alone and after another. */
+START_TEST(escapes_within_longer_text)
+{
+    char text[40], one[64];
+    for (unsigned c = 0; c < 128; c++) {
+        struct json j = json_start(&out);
+        json_string(&j, (struct str){(char[]){(char)c}, 1});
+        size_t one_len = out.len - 2; /* what strings_are_escaped has judged */
+        memcpy(one, out.data + 1, one_len);
+        for (size_t n = 1; n <= sizeof text; n++)
+            for (size_t i = 0; i < n; i++) {
+                memset(text, 'a', n);
+                text[i] = (char)c;
+                j = json_start(&out);
+                json_string(&j, (struct str){text, n});
+                ck_assert_uint_eq(out.len, n + 1 + one_len);
+                ck_assert(out.data[0] == '"' && out.data[out.len - 1] == '"');
+                ck_assert_mem_eq(out.data + 1, text, i);
+                ck_assert_mem_eq(out.data + 1 + i, one, one_len);
+                ck_assert_mem_eq(out.data + 1 + i + one_len, text + i + 1, n - i - 1);
+            }
+    }
+    buf_free(&out);
+}
+END_TEST
+
 START_TEST(a_failure_stays)
 {
     static char big[1 << 20];
@@ -140,6 +166,7 @@ int main(void)
     tcase_add_test(t, starting_over_forgets);
     tcase_add_loop_test(t, strings_are_escaped, 0, COUNT(strings));
     tcase_add_test(t, another_reader_gets_the_same_text);
+    tcase_add_test(t, escapes_within_longer_text);
     tcase_add_test(t, a_failure_stays);
     return run_suite(s);
 }

@@ -296,6 +296,23 @@ START_TEST(utf8_of_four_bytes)
 }
 END_TEST
 
+/* Text is looked at in words: every byte at every place of some of them, alone and before a byte that must follow. */
+START_TEST(utf8_within_longer_text)
+{
+    unsigned char text[40];
+    for (unsigned c = 0; c < 256; c++)
+        for (size_t n = 1; n <= sizeof text; n++)
+            for (size_t i = 0; i < n; i++) {
+                memset(text, 'a', n);
+                text[i] = (unsigned char)c;
+                compare_utf8(text, n);
+                if (i + 1 < n)
+                    text[i + 1] = 0xa0;
+                compare_utf8(text, n);
+            }
+}
+END_TEST
+
 START_TEST(utf8_borders)
 {
     static const char *const good[] = {"", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",
@@ -464,6 +481,7 @@ int main(void)
     tcase_add_loop_test(t, a_path_may_be_routed, 0, COUNT(routable));
     tcase_add_loop_test(t, a_path_may_not_be_routed, 0, COUNT(unroutable));
     t = run_case(s, "utf8");
+    tcase_add_test(t, utf8_within_longer_text);
     tcase_add_test(t, utf8_borders);
     tcase_add_test(t, utf8_of_up_to_three_bytes);
     tcase_add_test(t, utf8_of_four_bytes);
