@@ -157,10 +157,15 @@ static int say(struct speech *s)
     return s->bytes[s->at++];
 }
 
+/* As what they say, escaped or not. Names without an escape, nearly all there are, say what they
+ * are. */
 static int compare_names(const char *a, size_t a_len, const char *b, size_t b_len)
 {
-    if (a_len == b_len && memcmp(a, b, a_len) == 0)
-        return 0;
+    if (memchr(a, '\\', a_len) == NULL && memchr(b, '\\', b_len) == NULL) {
+        size_t n = (a_len < b_len ? a_len : b_len) - 2;
+        int order = memcmp(a + 1, b + 1, n);
+        return order != 0 ? order : (a_len > b_len) - (a_len < b_len);
+    }
     struct speech x = {.p = a + 1, .end = a + a_len - 1}, y = {.p = b + 1, .end = b + b_len - 1};
     int c, d;
     do {
