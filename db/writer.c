@@ -132,15 +132,24 @@ static void wait_for(struct db_writer *w, uint64_t wanted, uint64_t until_us)
     w->wanted = 1;
 }
 
+/* What applying an operation puts into the log, about. */
+static uint64_t burst_bytes(const struct db_op *op)
+{
+    uint64_t n = op->charged_bytes;
+    for (int i = 0; i < DB_OP_VALUES; i++)
+        if (op->values[i].type == DB_VALUE_FILE)
+            n += op->values[i].n;
+    return n;
+}
+
 /* Takes the next burst off the queue, in order, within its bounds. Lock held. */
 static struct db_op *take_burst(struct db_writer *w, uint64_t *count)
 {
     struct db_op *list = w->head, **end = &list;
-    size_t bytes = 0;
-    uint64_t n = 0;
+    uint64_t bytes = 0, n = 0;
     while (*end != NULL && n < w->config.burst_operations &&
-           (n == 0 || bytes + (*end)->charged_bytes <= BURST_BYTES_MAX)) {
-        bytes += (*end)->charged_bytes;
+           (n == 0 || bytes + burst_bytes(*end) <= BURST_BYTES_MAX)) {
+        bytes += burst_bytes(*end);
         n++;
         end = &(*end)->next;
     }

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -245,6 +246,30 @@ START_TEST(a_burst_has_a_bound_of_bytes)
         ck_assert_int_eq(op->result, DB_OK);
     tdb_free(done);
     ck_assert_uint_eq(stats_of().bursts, 4);
+    stop();
+}
+END_TEST
+
+/* A body that waits in a file costs no memory, but the log as much as any. */
+START_TEST(files_count_in_a_burst)
+{
+    char name[64];
+    struct db_op *list = NULL, **end = &list;
+    start();
+    for (unsigned i = 0; i < 5; i++) {
+        int fd = memfd_create("body", MFD_CLOEXEC);
+        ck_assert(fd >= 0 && ftruncate(fd, 6 << 20) == 0);
+        snprintf(name, sizeof name, "f%u", i);
+        *end = tdb_put(name, "");
+        db_op_file(*end, 2, fd, 6 << 20);
+        end = &(*end)->next;
+    }
+    submit(list);
+    struct db_op *done = tdb_wait(&in, 5);
+    for (struct db_op *op = done; op != NULL; op = op->next)
+        ck_assert_int_eq(op->result, DB_OK);
+    tdb_free(done);
+    ck_assert_uint_eq(stats_of().bursts, 3);
     stop();
 }
 END_TEST
@@ -605,6 +630,7 @@ int main(void)
     tcase_add_test(t, a_burst_has_a_bound_of_operations);
     tcase_add_test(t, a_bound_of_one_commits_each_alone);
     tcase_add_test(t, a_burst_has_a_bound_of_bytes);
+    tcase_add_test(t, files_count_in_a_burst);
     t = writer_case(s, "queue");
     tcase_add_test(t, the_queue_has_a_bound_of_operations);
     tcase_add_test(t, the_queue_has_a_bound_of_bytes);
