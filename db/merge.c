@@ -166,7 +166,11 @@ static int compare_names(const char *a, size_t a_len, const char *b, size_t b_le
         int order = memcmp(a + 1, b + 1, n);
         return order != 0 ? order : (a_len > b_len) - (a_len < b_len);
     }
-    struct speech x = {.p = a + 1, .end = a + a_len - 1}, y = {.p = b + 1, .end = b + b_len - 1};
+    size_t most = (a_len < b_len ? a_len : b_len) - 1, same = 1;
+    while (same < most && a[same] == b[same] && a[same] != '\\')
+        same++;
+    struct speech x = {.p = a + same, .end = a + a_len - 1};
+    struct speech y = {.p = b + same, .end = b + b_len - 1};
     int c, d;
     do {
         c = say(&x);
