@@ -23,7 +23,10 @@
 #include "handlers/store.h"
 #include "seal/base64.h"
 
-enum { TAGS_MAX = 1024 }; /* bytes of if_match, if_none_match */
+enum {
+    TAGS_MAX = 1024,           /* bytes of if_match, if_none_match */
+    REWRITTEN_MAX = 16 << 20, /* bytes of documents that are patched */
+};
 
 enum member { OP, KEY, TYPE, BODY, TEXT, BASE64, IF_MATCH, IF_NONE_MATCH, MEMBERS };
 
@@ -284,7 +287,7 @@ static bool take_patch(struct reading *r)
     db_op_copy(part, 2, DB_VALUE_TEXT, body.p, body.n);
     part->extra_bytes = docs_patch_cost(r->call, r->part.key);
     r->rewritten += part->extra_bytes;
-    return r->rewritten <= SEVERAL_BODY_MAX ||
+    return r->rewritten <= REWRITTEN_MAX ||
            refuse(r, 422, "The documents that a batch patches have at most 16 MiB together.");
 }
 

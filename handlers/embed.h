@@ -7,7 +7,7 @@
 
 enum {
     EMBED_ONE_MAX = 1 << 20, /* bytes of a body that is embedded */
-    EMBED_ALL_MAX = 8 << 20, /* of all bodies in one answer */
+    EMBED_ALL_MAX = 4 << 20, /* of all bodies in one answer */
 };
 
 /* "key":…,"etag":…,"type":…,"size":…,"modified":… */

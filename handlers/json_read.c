@@ -16,10 +16,19 @@ static void skip_blank(struct json_walk *w)
 /* Behind the string that begins at p. */
 static const char *string_end(const char *p, const char *end)
 {
-    for (p++; p < end && *p != '"'; p++)
-        if (*p == '\\' && p + 1 < end)
-            p++;
-    return p < end ? p + 1 : end;
+    const char *start = ++p;
+    for (;;) {
+        const char *quote = p < end ? memchr(p, '"', (size_t)(end - p)) : NULL;
+        if (quote == NULL)
+            return end;
+        const char *escape = quote;
+        while (escape > start && escape[-1] == '\\')
+            escape--;
+        p = quote + 1;
+        if ((quote - escape) % 2 == 0)
+            return p;
+        start = p; /* what stands before this quote escapes it, and nothing behind it */
+    }
 }
 
 static const char *nested_end(const char *p, const char *end)

@@ -29,7 +29,7 @@ bool several_body(struct call *c, struct several *s)
         return false;
     }
     if (c->req->frame->body_bytes > SEVERAL_BODY_MAX) {
-        problem(c, 413, "The body of such a request has at most 16 MiB.");
+        problem(c, 413, "The body of such a request has at most 4 MiB.");
         return false;
     }
     unsigned char *bytes = frame_take_body(c->req->frame, &n);

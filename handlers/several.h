@@ -7,7 +7,7 @@
 
 #include "handlers/problem.h"
 
-enum { SEVERAL_MAX = 1000, SEVERAL_BODY_MAX = 16 << 20 };
+enum { SEVERAL_MAX = 1000, SEVERAL_BODY_MAX = 4 << 20 };
 
 struct several {
     unsigned char *bytes; /* the body; several_free */

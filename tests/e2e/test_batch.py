@@ -360,10 +360,13 @@ def test_one_sync_for_all(make_hanji, slow):
     assert 0.1 <= took < (2 if harness.sanitized() else 0.5)
 
 
-def test_large_ones(make_site):
-    site = make_site(max_body="20m")
-    body = base64.b64encode(noise(9 << 20)).decode()
-    assert send(site, [{"op": "put", "key": "k", "base64": body}]).status == 200
-    assert site.get("/docs/k").body == noise(9 << 20)
-    answer = site.hanji.ask("POST", "/batch", body=b'["' + b"x" * (16 << 20) + b'"]', extra={"CONTENT_TYPE": "application/json"})
-    assert answer.status == 413 and b"16 MiB" in answer.body
+def test_large_ones(make_hanji):
+    hanji = make_hanji(max_body="20m")
+
+    def ask(body):
+        return hanji.ask("POST", "/batch", body=body, extra={"CONTENT_TYPE": "application/json"})
+    body = base64.b64encode(noise(2 << 20)).decode()
+    assert ask(json.dumps([{"op": "put", "key": "k", "base64": body}]).encode()).status == 200
+    assert hanji.ask("GET", "/docs/k").body == noise(2 << 20)
+    answer = ask(b'["' + b"x" * (4 << 20) + b'"]')
+    assert answer.status == 413 and b"4 MiB" in answer.body
