@@ -20,7 +20,7 @@ METHODS = ("get", "head", "put", "post", "patch", "delete", "options", "trace")
 
 # What the web server or the framing adds to an answer.
 CARRIED = {"server", "date", "connection", "content-length", "content-type", "content-encoding", "transfer-encoding",
-           "vary", "status", "x-upstream-status", "keep-alive"}
+           "vary", "status", "x-hanji-status", "keep-alive"}
 # Made by nginx also when hanji was asked: the client left, hanji was not there, hanji was too slow.
 OF_NGINX = (499, 502, 504)
 EVERY_SO_MANY = 50      # bodies of one kind that are judged after the first ones
@@ -53,10 +53,11 @@ def normal(target):
 class Contract:
     def __init__(self, path=FILE):
         self.document = yaml.load(path.read_text(encoding="utf-8"), Unique)
-        self.patterns = [(self.pattern(template), template) for template in self.document["paths"]]
+        paths = {**self.document["paths"], **self.document.get("x-internal", {})}
+        self.patterns = [(self.pattern(template), template) for template in paths]
         self.patterns.sort(key=lambda pair: "{" in pair[1])      # those without parameters first
         self.operations = {(template, method.upper()): self.whole(item[method]["responses"])
-                           for template, item in self.document["paths"].items() for method in METHODS if method in item}
+                           for template, item in paths.items() for method in (*METHODS, "any") if method in item}
         self.unlisted = {kind: self.whole(found) for kind, found in self.document["x-unlisted"].items()}
         self.lock = threading.Lock()
         self.seen = collections.Counter()       # (template or "path" or "method", method, status)
@@ -95,8 +96,9 @@ class Contract:
         if isinstance(method, bytes):
             method = method.decode("latin-1")
         template = self.template(path)
-        operation = self.operations.get((template, method))
-        key = (template, method, status)
+        listed = next((name for name in (method, "ANY") if (template, name) in self.operations), method)
+        operation = self.operations.get((template, listed))
+        key = (template, listed, status)
         if operation is None:
             kind = "path" if template is None else "method"
             key, operation = (kind, "", status), self.unlisted[kind]
@@ -168,11 +170,13 @@ class Contract:
     def take_log(self, path, mount):
         """Counts every request of an nginx's log (see nginx.conf.in) that hanji was asked for."""
         for line in path.read_bytes().splitlines():
-            method, target, status, upstream = line.split(b" ", 3)
-            below = normal(target)
-            if not upstream.strip(b"-") or int(status) in OF_NGINX or not inside(below, mount):
-                continue
-            self.count(method, below[len(mount.encode()):] or b"/", int(status))
+            method, target, status, by_hanji, uri = line.split(b"\t", 4)
+            found = below(normal(target), mount)
+            if (found is None or self.template(found) is None) and self.template(below(uri, mount) or b""):
+                # nginx asked for something in its place: an error_page, which is a GET
+                method, found = b"HEAD" if method == b"HEAD" else b"GET", below(uri, mount)
+            if by_hanji and int(status) not in OF_NGINX and found is not None:
+                self.count(method, found, int(status))
 
     # the end
 
@@ -188,8 +192,12 @@ class Contract:
                         for template, method, status in listed if not self.seen[template, method, status]]
 
 
-def inside(path, mount):
-    return not mount or path == mount.encode() or path.startswith(mount.encode() + b"/")
+def below(path, mount):
+    """The path below the mount; None for one that is not."""
+    mount = mount.encode("latin-1")
+    if path != mount and not path.startswith(mount + b"/"):
+        return None
+    return path[len(mount):] or b"/"
 
 
 CONTRACT = Contract()

@@ -7,7 +7,7 @@ import socket
 import struct
 import time
 
-from contract import CONTRACT, inside
+from contract import CONTRACT, below
 
 BEGIN, ABORT, END, PARAMS, STDIN, STDOUT, STDERR, DATA = 1, 2, 3, 4, 5, 6, 7, 8
 GET_VALUES, GET_VALUES_RESULT, UNKNOWN_TYPE = 9, 10, 11
@@ -128,11 +128,9 @@ def judge(items, answer):
     """Holds an answer against the contract; where a parameter is missing or repeated, only its being there."""
     found = dict(reversed(items or []))
     method, path = found.get(b"REQUEST_METHOD"), found.get(b"DOCUMENT_URI")
-    mount = found.get(b"SCRIPT_NAME", b"").decode("latin-1").rstrip("/")
-    if not method or not path or not inside(path, mount) or path[len(mount):].startswith((b"/control/", b"/auth/check")):
-        return
-    CONTRACT.judge(method.decode("latin-1"), path[len(mount.encode("latin-1")):] or b"/", answer.status, answer.headers,
-                   answer.body)
+    path = path and below(path, found.get(b"SCRIPT_NAME", b"").decode("latin-1").rstrip("/"))
+    if method and path and not path.startswith(b"/control/"):
+        CONTRACT.judge(method.decode("latin-1"), path, answer.status, answer.headers, answer.body)
 
 
 def request_of(items, body=b"", rid=1, flags=KEEP_CONN):

@@ -4,7 +4,7 @@ import json
 import socket
 import ssl
 
-from contract import CONTRACT, OF_NGINX, inside, normal
+from contract import CONTRACT, OF_NGINX, below, normal
 
 
 class Answer:
@@ -84,11 +84,13 @@ class Link:
 
 
 def judge(method, target, answer, mount=""):
-    """Holds an answer of hanji against the contract.  Errors that nginx makes by itself have no X-Upstream-Status."""
-    path = normal(target)
-    by_hanji = answer.header("X-Upstream-Status") or answer.status < 400
-    if by_hanji and answer.status not in OF_NGINX and inside(path, mount):
-        CONTRACT.judge(method, path[len(mount.encode()):] or b"/", answer.status, answer.headers, answer.body)
+    """Holds an answer of hanji against the contract.  What is not hanji's has no X-Hanji-Status; nor have files that nginx
+    sends for it."""
+    path = below(normal(target), mount)
+    listed = path is not None and CONTRACT.template(path)
+    by_hanji = answer.header("X-Hanji-Status") and (listed or answer.status == 404) or listed and answer.status < 400
+    if path is not None and by_hanji and answer.status not in OF_NGINX:
+        CONTRACT.judge(method, path, answer.status, answer.headers, answer.body)
 
 
 def parse(data):

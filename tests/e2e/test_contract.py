@@ -21,6 +21,7 @@ paths:
   /docs/{name}/: {get: {responses: {"200": {content: {application/json: {schema: {type: array}}}}}}}
   /docs/: {get: {responses: {"200": {}}}}
 x-common-headers: {}
+x-internal: {/asked: {any: {responses: {"204": {}}}}}
 x-unlisted: {path: {"404": {}}, method: {"405": {headers: {Allow: {required: true, schema: {}}}}}}
 components:
   responses:
@@ -87,6 +88,7 @@ def test_what_was_never_seen(small):
     for name in RIGHT:
         small.judge(*RIGHT[name])
     small.count("PUT", b"/docs/a", 204)
+    small.count("MOVE", b"/asked", 204)
     assert small.verdict() == ["never seen: GET /docs/: 200"]
     small.count("GET", b"/docs/", 200)
     assert small.verdict() == []
@@ -113,12 +115,25 @@ def test_targets_become_paths(target):
     assert contract.normal(target) == TARGETS[target]
 
 
+LOG = b"""GET /h/docs/a 200 200 /h/docs/a
+GET /h/docs/b 200  /h/docs/b
+PUT /h/docs/c%2Fd?x 418 502,418 /h/docs/c/d
+GET /docs/a 500 500 /docs/a
+GET /h/docs/e 502 502 /h/docs/e
+POST /h 404 404 /h
+GET /h/docs/\xff 204 204 /h/docs/\xff
+POST /application 200 200 /h/docs/
+GET /application 200  /h/docs/
+PROPFIND /h/asked 204 204 /h/asked
+"""
+
+
 def test_the_log_counts_what_hanji_was_asked(small, tmp_path):
     log = tmp_path / "seen.log"
-    log.write_bytes(b"GET /h/docs/a 200 200\nGET /h/docs/b 200 -\nPUT /h/docs/c%2Fd?x 418 502, 418\nGET /docs/a 500 500\n"
-                    b"GET /h/docs/e 502 502\nPOST /h 404 404\nGET /h/docs/\xff 204 204\n")
+    log.write_bytes(LOG.replace(b" ", b"\t"))
     small.take_log(log, "/h")
-    assert small.seen == {("/docs/{key}", "GET", 200): 1, ("path", "", 404): 1}
+    assert small.seen == {("/docs/{key}", "GET", 200): 1, ("path", "", 404): 1, ("/docs/", "GET", 200): 1,
+                          ("/asked", "ANY", 204): 1}
     assert set(small.strange) == {("/docs/{key}", "PUT", 418), ("/docs/{key}", "GET", 204)}
 
 

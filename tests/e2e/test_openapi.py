@@ -21,8 +21,12 @@ NAMES = ["%s %s" % (method, template) for template, method in OPERATIONS]
 LIMIT = 64 * 1024
 
 
+def described(template, method):
+    return {**CONTRACT.document["paths"], **CONTRACT.document["x-internal"]}[template][method.lower()]
+
+
 def security(template, method):
-    return CONTRACT.document["paths"][template][method.lower()].get("security", CONTRACT.document["security"])
+    return described(template, method).get("security", CONTRACT.document["security"])
 
 
 def having(status):
@@ -30,8 +34,8 @@ def having(status):
 
 
 def guarded(status):
-    """Those where a credential is needed, and that have this answer."""
-    return [operation for operation in having(status) if security(*operation) and {} not in security(*operation)]
+    """Those where a credential is needed, and that have this answer.  Reading is: the documents here are not public."""
+    return [operation for operation in having(status) if operation[0] not in ("/auth/login", "/auth/logout")]
 
 
 def address(template, box="/docs/openapi/"):
@@ -40,7 +44,7 @@ def address(template, box="/docs/openapi/"):
 
 def example(template, method):
     """(type, body) of the operation's example, or (None, None)."""
-    body = CONTRACT.document["paths"][template][method.lower()].get("requestBody")
+    body = described(template, method).get("requestBody")
     for kind, media in CONTRACT.resolve(body)["content"].items() if body else ():
         examples = media.get("examples") or {"": {"value": media["example"]}}
         value = CONTRACT.resolve(next(iter(examples.values())))["value"]
@@ -49,13 +53,18 @@ def example(template, method):
     return None, None
 
 
+def real(method):
+    return "GET" if method == "ANY" else method
+
+
 def ask(hanji, operation, token=None, **more):
     """The operation's example."""
     template, method = operation
     kind, body = example(template, method)
     more.setdefault("body", body)
-    return fastcgi.ask(hanji.socket, method, address(template), token or hanji.token,
-                       extra={"CONTENT_TYPE": kind or "", **more.pop("extra", {})}, **more)
+    return fastcgi.ask(hanji.socket, real(method), address(template), token or hanji.token,
+                       extra={"CONTENT_TYPE": kind or "", "HANJI_CHECK_URI": address("/docs/{key}"),
+                              **more.pop("extra", {})}, **more)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +82,7 @@ def small(base, slow):
 @pytest.mark.parametrize("operation", OPERATIONS, ids=NAMES)
 def test_a_credential_given_twice_is_malformed(small, operation):
     template, method = operation
-    parts = fastcgi.variables(method, address(template), small.token) + [("HTTP_AUTHORIZATION", "Bearer x")]
+    parts = fastcgi.variables(real(method), address(template), small.token) + [("HTTP_AUTHORIZATION", "Bearer x")]
     with small.client() as client:
         client.send(fastcgi.request_of(parts))
         assert client.answer().status == 400
@@ -138,7 +147,7 @@ def refused_for_want_of_a_file(hanji, method, path, token=None):
 @pytest.mark.parametrize("operation", having(503), ids=str)
 def test_no_room_for_the_body(small, operation):
     template, method = operation
-    assert refused_for_want_of_a_file(small, method, address(template), small.token) == 503
+    assert refused_for_want_of_a_file(small, real(method), address(template), small.token) == 503
 
 
 @pytest.mark.parametrize("method,path", [("GET", "/nothing"), ("POST", "/health")])
@@ -174,7 +183,7 @@ def test_the_disk_is_full(small, slow, operation):
     assert ask(small, operation).status < 300
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=NAMES)
+@pytest.mark.parametrize("operation", [one for one in OPERATIONS if one[1] != "ANY"], ids=str)
 def test_the_example_of_the_document(site, box, operation):
     template, method = operation
     site.put(box + "k", b'{"a":1}', {"Content-Type": "application/json"})

@@ -222,6 +222,14 @@ class Form:
             for status, response in responses.items():
                 self.response("x-unlisted.%s %s" % (kind, status), response)
 
+    def internal(self):
+        """Likewise: what only nginx asks."""
+        for template, item in self.document.get("x-internal", {}).items():
+            for method, operation in item.items():
+                if method != "any":
+                    say(template, "%s is not any" % method)
+                self.operation("%s %s" % (method.upper(), template), operation, [], set())
+
     def head(self):
         document = members("openapi", "document", self.document)
         if not re.fullmatch(r"3\.1\.\d+", str(document.get("openapi"))):
@@ -274,9 +282,11 @@ def routes():
             sys.exit("openapi.py: teach me %s of handlers/routes.c" % match)
         for name, value in names.items():
             methods = re.sub(r"\b%s\b" % name, value, methods)
-        out |= {(shape, method) for shape in shapes for method in re.findall(r"METHOD_(\w+)", methods)}
-    # the operator's, and nginx's own question
-    return {(path, method) for path, method in out if not path.startswith(("/control/", "/auth/check"))}
+        found = re.findall(r"METHOD_(\w+)", methods) or re.findall(r"^(ANY)_METHOD$", methods)
+        if not found:
+            sys.exit("openapi.py: teach me the methods %s of handlers/routes.c" % methods)
+        out |= {(shape, method) for shape in shapes for method in found}
+    return {(path, method) for path, method in out if not path.startswith("/control/")}
 
 
 def main():
@@ -286,6 +296,7 @@ def main():
     for template, item in document.get("paths", {}).items():
         form.path(template, item)
     form.unlisted()
+    form.internal()
     form.components()
     if document["info"]["version"] != version():
         say("info.version", "is not that of the Makefile, %s" % version())
