@@ -79,6 +79,11 @@ def test_another_create_with_the_key(site, box, body, content_type):
     assert count(site, box) == 1
 
 
+def test_another_create_at_the_root_with_the_key(site, box):
+    post(site, box, "create", "root" + box, path="/docs/")
+    assert post(site, box, "create", "root" + box, b"y", path="/docs/").status == 422
+
+
 def test_another_batch_with_the_key(site, box):
     post(site, box, "batch", "other" + box)
     assert post(site, box, "batch", "other" + box, b"[]").status == 422
