@@ -126,7 +126,7 @@ class Contract:
 
     def judge_headers(self, response, headers):
         wrong, named = [], {name.lower(): self.resolve(header) for name, header in
-                            {**self.document["x-common-headers"], **response.get("headers", {})}.items()}
+                            {**self.document.get("x-common-headers", {}), **response.get("headers", {})}.items()}
         for name, header in named.items():
             values = [value for other, value in headers if other == name]
             if not values and header.get("required"):

@@ -293,7 +293,7 @@ def test_files_that_nginx_cannot_read(make_site, mount):
     for _ in range(2):
         got = site.get(path)
         assert (got.status, got.body == body) == (200, True)
-        assert {name.lower() for name, _ in got.headers} - {"x-upstream-status"} == {name.lower() for name, _ in good.headers}
+        assert {name.lower() for name, _ in got.headers} - {"x-hanji-status"} == {name.lower() for name, _ in good.headers}
         assert (got.header("etag"), got.header("content-type")) == (good.header("etag"), "text/x-noise")
     assert site.get(path, headers={"Range": "bytes=5-9"}).body == body[5:10]
     assert site.get(path, headers={"Range": "bytes=99999999-"}).status == 416

@@ -217,7 +217,9 @@ class Form:
                 self.operation("%s %s" % (method.upper(), template), item[method], shared, set(placeholders))
 
     def unlisted(self):
-        """Our own part: answers to what is in no path."""
+        """Our own part: answers to what is in no path, and headers that all have."""
+        for name, header in self.document.get("x-common-headers", {}).items():
+            self.header("x-common-headers.%s" % name, name, header)
         for kind, responses in self.document["x-unlisted"].items():
             for status, response in responses.items():
                 self.response("x-unlisted.%s %s" % (kind, status), response)
