@@ -23,7 +23,7 @@ void seal_base64_encode(char *text, const void *p, size_t n)
     if (n > 0) {
         unsigned second = n == 2 ? from[1] : 0;
         *text++ = digits[from[0] >> 2];
-        *text++ = digits[(from[0] & 3) << 4 | second >> 4];
+        *text++ = digits[(from[0] & 3u) << 4 | second >> 4];
         *text++ = n == 2 ? digits[(second & 15) << 2] : '=';
         *text++ = '=';
     }

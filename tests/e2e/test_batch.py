@@ -370,3 +370,9 @@ def test_large_ones(make_hanji):
     assert hanji.ask("GET", "/docs/k").body == noise(2 << 20)
     answer = ask(b'["' + b"x" * (4 << 20) + b'"]')
     assert answer.status == 413 and b"4 MiB" in answer.body
+
+
+@pytest.mark.parametrize("path", ["/batch", "/snapshot"])
+def test_nginx_names_the_limit_of_the_address(site, path):
+    answer = site.http("POST", path, b" " * ((4 << 20) + 1), JSON)
+    assert answer.status == 413 and "4 MiB" in answer.json()["detail"]
