@@ -49,35 +49,43 @@ static const struct verb {
     {"patch", DB_OP_PATCH, HAS(KEY) | HAS(BODY) | CONDITIONS},
 };
 
-/* A batch being read. */
+/* A batch being read, on the loop or, when it is large, on a thread of the pool: so what is wrong
+ * is noted here and answered later. */
 struct reading {
-    struct call *call;
+    uint64_t max_body_bytes;
+    unsigned status; /* what it is refused with, 0: nothing yet */
+    bool whole;      /* not because of one of its operations */
+    char detail[256];
     struct problem_part part; /* the operation at hand */
     struct str members[MEMBERS]; /* of that, as they stand; {NULL} where absent */
     const struct verb *verb;
     struct db_precond precond;
     struct buf key, type, content; /* of that, decoded */
     struct db_op *op;              /* the batch so far */
-    size_t rewritten;              /* bytes of documents that are patched, so far */
 };
 
-/* Answers with what is wrong about the operation at hand; always false. */
+/* Notes what is wrong about the operation at hand; always false. */
 __attribute__((format(printf, 3, 4)))
 static bool refuse(struct reading *r, unsigned status, const char *format, ...)
 {
-    char detail[256];
     va_list args;
     va_start(args, format);
-    vsnprintf(detail, sizeof detail, format, args);
+    vsnprintf(r->detail, sizeof r->detail, format, args);
     va_end(args);
-    problem_at(r->call, status, detail, &r->part);
+    r->status = status;
     return false;
+}
+
+/* The same about the batch. */
+static bool refuse_all(struct reading *r, unsigned status, const char *detail)
+{
+    r->whole = true;
+    return refuse(r, status, "%s", detail);
 }
 
 static bool no_memory(struct reading *r)
 {
-    problem_result(r->call, DB_NO_MEMORY, 0);
-    return false;
+    return refuse_all(r, 503, "Memory is short; try again shortly.");
 }
 
 static bool given(const struct reading *r, unsigned m)
@@ -162,7 +170,8 @@ static bool take_key(struct reading *r)
     if (!decode(r, KEY, &r->key, DB_KEY_MAX))
         return false;
     r->part.key = text_of(&r->key);
-    return several_allowed(r->call, &r->part, true);
+    return docs_key_ok(&r->content, r->part.key) ||
+           refuse(r, 400, "This is not the key of a document.");
 }
 
 static bool take_verb(struct reading *r)
@@ -283,12 +292,9 @@ static bool take_patch(struct reading *r)
     struct db_op *part = new_part(r, body.n);
     if (part == NULL)
         return false;
-    db_op_int(part, 1, (int64_t)session_of(r->call)->store->conf->max_body_bytes);
+    db_op_int(part, 1, (int64_t)r->max_body_bytes);
     db_op_copy(part, 2, DB_VALUE_TEXT, body.p, body.n);
-    part->extra_bytes = docs_patch_cost(r->call, r->part.key);
-    r->rewritten += part->extra_bytes;
-    return r->rewritten <= REWRITTEN_MAX ||
-           refuse(r, 422, "The documents that a batch patches have at most 16 MiB together.");
+    return true;
 }
 
 static bool take_operation(struct reading *r, struct str item)
@@ -306,20 +312,15 @@ static bool take_operation(struct reading *r, struct str item)
     }
 }
 
-/* Answers and returns false when something is wrong. */
 static bool take_operations(struct reading *r, struct str value)
 {
-    if (json_kind(value) != JSON_ARRAY) {
-        problem(r->call, 400, "A batch is an array of operations.");
-        return false;
-    }
+    if (json_kind(value) != JSON_ARRAY)
+        return refuse_all(r, 400, "A batch is an array of operations.");
     struct json_walk w = json_enter(value);
     struct str item;
     for (r->part.index = 0; json_item(&w, &item); r->part.index++) {
-        if (r->part.index == SEVERAL_MAX) {
-            problem(r->call, 422, "A batch has at most 1000 operations.");
-            return false;
-        }
+        if (r->part.index == SEVERAL_MAX)
+            return refuse_all(r, 422, "A batch has at most 1000 operations.");
         if (!take_operation(r, item))
             return false;
     }
@@ -398,23 +399,129 @@ static void answered(struct write *w, struct call *c)
     c->resp->failed |= j.failed;
 }
 
+/* A batch from its body to its operation. */
+struct batch {
+    struct task task; /* unused while it is read on the loop */
+    struct several body;
+    enum several_state state;
+    struct reading reading;
+    struct str content_type; /* for a task: behind the struct */
+    char text[];
+};
+
+/* Any thread. */
+static void read_batch(struct batch *b)
+{
+    struct reading *r = &b->reading;
+    b->state = several_read(&b->body);
+    if (b->state == SEVERAL_OK && take_operations(r, b->body.value))
+        once_body(r->op, b->content_type, b->body.text);
+}
+
+static void work(struct task *t, struct worker *w)
+{
+    (void)w;
+    read_batch((struct batch *)t);
+}
+
+/* Frees what a batch holds but for its operation. */
+static void forget(struct batch *b)
+{
+    buf_free(&b->reading.key);
+    buf_free(&b->reading.type);
+    buf_free(&b->reading.content);
+    several_free(&b->body);
+}
+
+/* Rights, and what the patches will rewrite. Answers and returns false when something is wrong. */
+static bool judge_parts(struct call *c, const struct db_op *op)
+{
+    struct problem_part at = {.index = 0};
+    size_t rewritten = 0;
+    for (struct db_op *part = op->parts; part != NULL; part = part->next, at.index++) {
+        at.key = (struct str){part->values[0].p, part->values[0].n};
+        if (!several_allowed(c, &at, true))
+            return false;
+        if (part->kind == DB_OP_PATCH)
+            part->extra_bytes = docs_patch_cost(c, at.key);
+        rewritten += part->extra_bytes;
+        if (rewritten > REWRITTEN_MAX) {
+            problem_at(c, 422, "The documents that a batch patches have at most 16 MiB together.",
+                       &at);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void answer_refusal(struct call *c, const struct batch *b)
+{
+    const struct reading *r = &b->reading;
+    if (b->state != SEVERAL_OK)
+        several_fault(c, &b->body, b->state);
+    else if (r->status == 503)
+        problem_result(c, DB_NO_MEMORY, 0);
+    else if (r->whole)
+        problem(c, r->status, r->detail);
+    else
+        problem_at(c, r->status, r->detail, &r->part);
+}
+
+/* On the loop, with what was read; frees it. */
+static enum verdict finish(struct batch *b, struct call *c)
+{
+    struct db_op *op = b->reading.op;
+    bool ok = b->state == SEVERAL_OK && b->reading.status == 0;
+    if (c->resp != NULL && !ok)
+        answer_refusal(c, b);
+    ok = ok && c->resp != NULL && judge_parts(c, op);
+    forget(b);
+    if (ok)
+        return store_write(c, op, answered);
+    db_op_free(op);
+    return REPLY;
+}
+
+static enum verdict read_done(struct task *t, struct call *c)
+{
+    return finish((struct batch *)t, c);
+}
+
+static enum verdict read_elsewhere(struct call *c, const struct batch *b)
+{
+    struct str type = c->req->content_type;
+    struct batch *t = store_task(c, sizeof *t + type.n);
+    if (t == NULL) {
+        struct batch copy = *b;
+        forget(&copy);
+        db_op_free(copy.reading.op);
+        return FAIL;
+    }
+    t->body = b->body;
+    t->reading = b->reading;
+    memcpy(t->text, type.p, type.n);
+    t->content_type = (struct str){t->text, type.n};
+    t->state = SEVERAL_NO_MEMORY;
+    t->task.work = work;
+    t->task.done = read_done;
+    return store_run(c, &t->task);
+}
+
 enum verdict batch(struct call *c)
 {
-    struct several body;
-    struct reading r = {.call = c};
-    if (!several_body(c, &body))
+    struct batch b = {.content_type = c->req->content_type};
+    if (!several_take(c, &b.body))
         return REPLY;
-    r.op = db_op_new(DB_OP_BATCH, 0);
-    bool ok = r.op == NULL ? no_memory(&r)
-                           : once_take(c, r.op, 200) && take_operations(&r, body.value);
-    if (ok)
-        once_body(r.op, c->req->content_type, body.text);
-    buf_free(&r.key);
-    buf_free(&r.type);
-    buf_free(&r.content);
-    several_free(&body);
-    if (ok)
-        return store_write(c, r.op, answered);
-    db_op_free(r.op);
-    return REPLY;
+    b.reading.max_body_bytes = session_of(c)->store->conf->max_body_bytes;
+    b.reading.op = db_op_new(DB_OP_BATCH, 0);
+    if (b.reading.op == NULL || !once_take(c, b.reading.op, 200)) {
+        bool failed = b.reading.op == NULL;
+        db_op_free(b.reading.op);
+        forget(&b);
+        return failed ? FAIL : REPLY;
+    }
+    if (several_large(&b.body))
+        return read_elsewhere(c, &b);
+    read_batch(&b);
+    return finish(&b, c);
 }

@@ -32,13 +32,13 @@ struct str docs_key(const struct req *req)
     return (struct str){req->path.p + DOCS_PREFIX_LEN, req->path.n - DOCS_PREFIX_LEN};
 }
 
-bool docs_key_ok(struct session *s, struct str key)
+bool docs_key_ok(struct buf *path, struct str key)
 {
-    s->link.len = 0;
+    path->len = 0;
     return key.n > 0 && key.n <= DB_KEY_MAX && key.p[key.n - 1] != '/' &&
-           buf_add(&s->link, "/docs/", DOCS_PREFIX_LEN, RESP_HEAD_MAX) &&
-           buf_add(&s->link, key.p, key.n, RESP_HEAD_MAX) &&
-           path_ok((struct str){(const char *)s->link.data, s->link.len});
+           buf_add(path, "/docs/", DOCS_PREFIX_LEN, RESP_HEAD_MAX) &&
+           buf_add(path, key.p, key.n, RESP_HEAD_MAX) &&
+           path_ok((struct str){(const char *)path->data, path->len});
 }
 
 /* Answers when the key or a precondition is malformed. */

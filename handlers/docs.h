@@ -28,8 +28,8 @@ void docs_guards(struct resp *r);
 extern const char docs_absent[], docs_no_merge[], docs_large_merge[];
 
 /* True when the text may be the key of a document: what path_ok says of "/docs/KEY", and its
- * length. Leaves that path in the session's link. */
-bool docs_key_ok(struct session *s, struct str key) __attribute__((warn_unused_result));
+ * length. Leaves that path in `path`. */
+bool docs_key_ok(struct buf *path, struct str key) __attribute__((warn_unused_result));
 
 /* GET and HEAD of one document, whose key is not too long. */
 enum verdict docs_get(struct call *c, const struct precond *p);

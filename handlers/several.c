@@ -2,7 +2,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "fcgi/spool.h"
 #include "handlers/access.h"
 #include "handlers/content.h"
 #include "handlers/dispatch.h"
@@ -11,19 +13,12 @@
 #include "handlers/json_read.h"
 #include "handlers/store.h"
 
-static void not_json(struct call *c, uint64_t at)
-{
-    char detail[96];
-    snprintf(detail, sizeof detail, "The body is not JSON: what stands at byte %llu cannot be.",
-             (unsigned long long)at);
-    problem(c, 400, detail);
-}
+enum { LARGE_BYTES = 65536 };
 
-bool several_body(struct call *c, struct several *s)
+bool several_take(struct call *c, struct several *s)
 {
     size_t n;
-    uint64_t wrong;
-    *s = (struct several){0};
+    *s = (struct several){.fd = -1};
     if (!content_is_json(c->req->content_type)) {
         problem(c, 415, "The body must be sent as Content-Type: application/json.");
         return false;
@@ -32,32 +27,56 @@ bool several_body(struct call *c, struct several *s)
         problem(c, 413, "The body of such a request has at most 4 MiB.");
         return false;
     }
-    unsigned char *bytes = frame_take_body(c->req->frame, &n);
-    if (bytes == NULL && n > 0)
-        problem_result(c, DB_NO_MEMORY, 0);
-    else if (!json_check_all(bytes, n, &wrong))
-        not_json(c, wrong);
-    else
-        s->bytes = bytes;
-    if (s->bytes == NULL) {
-        free(bytes);
-        return false;
-    }
-    s->text = (struct str){(const char *)bytes, n};
-    s->value = json_value(s->text);
+    s->text.n = (size_t)c->req->frame->body_bytes;
+    s->fd = frame_take_spool(c->req->frame);
+    if (s->fd < 0)
+        s->bytes = frame_take_body(c->req->frame, &n);
     return true;
+}
+
+bool several_large(const struct several *s)
+{
+    return s->text.n > LARGE_BYTES;
+}
+
+enum several_state several_read(struct several *s)
+{
+    if (s->fd >= 0) {
+        s->bytes = malloc(s->text.n);
+        if (s->bytes == NULL || !spool_read(s->fd, s->bytes, s->text.n, 0))
+            return SEVERAL_NO_MEMORY;
+    }
+    s->text.p = (const char *)s->bytes;
+    if (!json_check_all(s->bytes, s->text.n, &s->wrong))
+        return SEVERAL_NOT_JSON;
+    s->value = json_value(s->text);
+    return SEVERAL_OK;
+}
+
+void several_fault(struct call *c, const struct several *s, enum several_state state)
+{
+    char detail[96];
+    if (state == SEVERAL_NO_MEMORY) {
+        problem_result(c, DB_NO_MEMORY, 0);
+        return;
+    }
+    snprintf(detail, sizeof detail, "The body is not JSON: what stands at byte %llu cannot be.",
+             (unsigned long long)s->wrong);
+    problem(c, 400, detail);
 }
 
 void several_free(struct several *s)
 {
+    if (s->fd >= 0)
+        close(s->fd);
     free(s->bytes);
-    *s = (struct several){0};
+    *s = (struct several){.fd = -1};
 }
 
 bool several_allowed(struct call *c, const struct problem_part *part, bool write)
 {
-    const struct buf *path = &session_of(c)->link;
-    if (!docs_key_ok(session_of(c), part->key)) {
+    struct buf *path = &session_of(c)->link;
+    if (!docs_key_ok(path, part->key)) {
         problem_at(c, 400, "This is not the key of a document.", part);
         return false;
     }

@@ -103,8 +103,14 @@ enum verdict snapshot(struct call *c)
     struct buf *text = &session_of(c)->text;
     struct str keys;
     struct reading r = {.call = c, .left = EMBED_ALL_MAX};
-    if (!several_body(c, &body))
+    if (!several_take(c, &body))
         return REPLY;
+    enum several_state state = several_read(&body);
+    if (state != SEVERAL_OK) {
+        several_fault(c, &body, state);
+        several_free(&body);
+        return REPLY;
+    }
     r.reader = session_reader(c);
     r.json = json_start(text);
     bool ok = take_keys(c, body.value, &keys) && put_documents(&r, keys);

@@ -393,6 +393,7 @@ static enum verdict task_done(struct park *p, struct call *c)
 {
     struct task *t = (struct task *)p;
     session_of(c)->mount = (struct str){t->mount, t->mount_len};
+    session_of(c)->who = t->who;
     enum verdict verdict = t->done(t, c);
     return c->resp != NULL ? dispatch_settle(c, verdict) : verdict;
 }
@@ -405,6 +406,7 @@ void *store_task(struct call *c, size_t size)
         return NULL;
     keep_browser(c, &t->park);
     t->store = session_of(c)->store;
+    t->who = session_of(c)->who;
     t->mount = (char *)t + size;
     t->mount_len = mount.n;
     if (mount.n > 0)

@@ -118,6 +118,7 @@ struct task {
     struct park park;
     struct job job;
     struct store *store;
+    struct credential who; /* who asks: access_who when done is called */
     /* On a thread of the pool. */
     void (*work)(struct task *t, struct worker *w);
     /* Back on the loop: answers, writes or streams like a handler. c->resp is NULL when the client
