@@ -41,18 +41,28 @@ def documents_of(size):
     return 32 if size >= MIB else 100
 
 
+def connections_for(size):
+    """Fewer for what takes long, so that a short measurement has many answers in it."""
+    return 64 if size < 256 * KIB else 16
+
+
 def put_sizes(bench, bar, hanji, sizes):
-    """Puts the documents and gets each once, so that the files for nginx are made."""
+    """Puts the documents, starts the server anew, so that the log is in the file and no checkpoint comes between, and gets each
+    document once, so that the files for nginx are made."""
     for size in sizes:
         count = documents_of(size)
-        for what, request in (("fill", f"PUT /docs/s{size}/{{}} 201,204 {size}"), ("first", f"GET /docs/s{size}/{{}} 200 {size}")):
-            bench.load(bar, f"{what} {hanji.name} {size_name(size)}", hanji.port, [request], hanji=hanji, c=4, n=count, k=count,
-                       D=True, d=0, w=0)
+        bench.load(bar, f"fill {hanji.name} {size_name(size)}", hanji.port, [f"PUT /docs/s{size}/{{}} 201,204 {size}"],
+                   hanji=hanji, c=4, n=count, k=count, D=True, d=0, w=0)
+    hanji.stop()
+    hanji.start()
+    for size in sizes:
+        get_size(bench, bar, f"first {hanji.name} {size_name(size)}", hanji, size, c=4, n=documents_of(size), D=True, d=0, w=0)
 
 
 def get_size(bench, bar, side, hanji, size, **options):
     count = documents_of(size)
-    bench.load(bar, side, hanji.port, [f"GET /docs/s{size}/{{}} 200 {size}"], hanji=hanji, k=count, **options)
+    bench.load(bar, side, hanji.port, [f"GET /docs/s{size}/{{}} 200 {size}"], hanji=hanji, k=count,
+               **{"c": connections_for(size), **options})
 
 
 def bar_get(bench):
@@ -79,14 +89,14 @@ def bar_get(bench):
 
 def get_rounds(bench, hanji, size):
     """hanji, static files, and backends that do no work: as they would send it themselves and as nginx would for them."""
-    name, count = size_name(size), documents_of(size)
+    name, count, c = size_name(size), documents_of(size), connections_for(size)
     with NoWork(bench.rig, "null", hanji, size=size) as null, NoWork(bench.rig, "nullfile", hanji, files=f"s{size}") as file:
         bench.alternate({
             f"{name} hanji": lambda: get_size(bench, "get", f"{name} hanji", hanji, size),
             f"{name} static": lambda: bench.load("get", f"{name} static", bench.rig.static_port,
-                                                 [f"GET /on/s{size}/{{}} 200 {size}"], k=count),
+                                                 [f"GET /on/s{size}/{{}} 200 {size}"], k=count, c=c),
             **{f"{name} {side}": lambda side=side, backend=backend: bench.load(
-                "get", f"{name} {side}", backend.port, [f"GET /docs/bench/{{}} 200 {size}"], hanji=backend, k=count)
+                "get", f"{name} {side}", backend.port, [f"GET /docs/bench/{{}} 200 {size}"], hanji=backend, k=count, c=c)
                for side, backend in (("no work", null), ("no work, file", file))}})
 
 
@@ -185,6 +195,7 @@ def bar_snapshot(bench):
 # ---- list: a page at any depth ----
 
 PAGE = 100
+FOLDERS = 1000
 
 
 def page_kind(hanji, path, first, folders=False):
@@ -206,7 +217,7 @@ def list_pages(hanji, documents):
     pages = []
     for what, folder, more in (("list page", "bench", ""), ("with delimiter, documents", "bench", "&delimiter=/"),
                                ("with delimiter, folders", "tree", "&delimiter=/")):
-        total = documents // 1000 if folder == "tree" else documents
+        total = FOLDERS if folder == "tree" else documents
         end = "/" if folder == "tree" else ""
         for where, at in (("first", 0), ("middle", total // 2), ("last", total - PAGE - 1)):
             after = f"&after={urllib.parse.quote(f'{folder}/{at - 1:08d}{end}')}" if at else ""
@@ -231,7 +242,7 @@ def count_page(bench, hanji, worker, out, side, kind):
 def bar_list(bench):
     documents = 100_000 if bench.quick else 1_000_000
     hanji = Hanji(bench.rig, "list", documents=documents)
-    fill(hanji.database, "tree", documents, folder=1000)
+    fill(hanji.database, "tree", documents, folder=documents // FOLDERS)
     out = os.path.join(hanji.folder, "callgrind.out")
     hanji.start_worker(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}.%p"])
     told = {}

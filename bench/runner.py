@@ -191,7 +191,7 @@ def measure(arguments, bars, rig):
             start = time.monotonic()
             try:
                 bars[bar](bench)
-            except (RigError, OSError, LookupError, ValueError, subprocess.SubprocessError) as error:
+            except (RigError, OSError, ArithmeticError, LookupError, ValueError, subprocess.SubprocessError) as error:
                 bench.table.fail(bar, None, (f"{type(error).__name__}: {error}".splitlines() or [""])[0][:200])
                 bench.say(f"{bar}: {error}")
             bench.say(f"{bar} took {time.monotonic() - start:.0f} s")
