@@ -99,7 +99,7 @@ static bool read_page(struct feed_page *p, struct db_reader *r, uint64_t from)
     return true;
 }
 
-enum feed_result feed_page(struct feed *f, struct db_reader *r, uint64_t from,
+enum feed_result feed_page(struct feed *f, struct db_reader *r, uint64_t from, unsigned most,
                            const struct feed_page **page)
 {
     struct feed_page *oldest = f->pages;
@@ -113,7 +113,7 @@ enum feed_result feed_page(struct feed *f, struct db_reader *r, uint64_t from,
         if (p->used < oldest->used)
             oldest = p;
     }
-    if (f->reads == FEED_READS_PER_ROUND)
+    if (f->reads >= most)
         return FEED_LATER;
     f->reads++;
     oldest->used = f->uses;

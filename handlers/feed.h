@@ -29,7 +29,11 @@ struct feed_page {
     struct buf text, keys, entries;
 };
 
-enum { FEED_PAGES = 8, FEED_READS_PER_ROUND = 8 };
+enum {
+    FEED_PAGES = 8,
+    FEED_READS = 8,                     /* of the file, a round */
+    FEED_READS_BEHIND = FEED_READS / 2, /* by those who look through a long feed */
+};
 
 struct feed {
     struct feed_page pages[FEED_PAGES];
@@ -44,8 +48,9 @@ enum feed_result {
 };
 
 /* The page behind from, of the reader's open snapshot or an older one. It is dead at the next call
- * and at the end of the round. FEED_FAILED: the file cannot be read, or memory is short. */
-enum feed_result feed_page(struct feed *f, struct db_reader *r, uint64_t from,
+ * and at the end of the round. FEED_LATER: it would have to be read, and this round has read `most`
+ * times. FEED_FAILED: the file cannot be read, or memory is short. */
+enum feed_result feed_page(struct feed *f, struct db_reader *r, uint64_t from, unsigned most,
                            const struct feed_page **page) __attribute__((warn_unused_result));
 
 const struct feed_entry *feed_entry(const struct feed_page *p, unsigned i);

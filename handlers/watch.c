@@ -16,6 +16,7 @@ struct watch *watch_new(struct session *s)
     w->session = s;
     ring_init(&w->streams);
     ring_init(&w->behind);
+    ring_init(&w->far);
     ring_init(&w->waiting);
     for (int i = 0; i <= ASK_WAIT_MAX_S; i++)
         ring_init(&w->due[i]);

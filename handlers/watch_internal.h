@@ -63,7 +63,8 @@ struct watch {
     unsigned count;
     struct ring streams;                 /* those that must hear something soonest first */
     struct ring behind;                  /* polls that have not been looked at up to tip */
-    struct ring waiting;                 /* polls that have */
+    struct ring far;                     /* of those the ones that have much to look at */
+    struct ring waiting;                 /* polls that have been */
     struct ring due[ASK_WAIT_MAX_S + 1]; /* polls by their wait, so in order of its end */
 };
 

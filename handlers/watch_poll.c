@@ -1,9 +1,10 @@
 /* Requests that wait for one answer (long polling).
  *
- * Each is in one of two rings: behind, when it has not been looked at up to the end of the feed,
- * and waiting. Those behind are looked at in turn, so many a round; whoever finds something, or
- * whose time is over, is taken out and resumed, and is answered with the others of its loop. Only
- * so many are resumed a round: acknowledgements of writes stand in the same line. */
+ * Each is in one of three rings: behind, or far, while it has not looked up to the end of the feed,
+ * and waiting. Those behind look in turn, so many a round, at the page that they share with others;
+ * those who are far look at keys alone, one of them a round. Whoever finds something, or whose time
+ * is over, is taken out and resumed, and is answered with the others of its loop. Only so many are
+ * resumed a round: acknowledgements of writes stand in the same line. */
 #include <string.h>
 
 #include "handlers/problem.h"
@@ -11,7 +12,9 @@
 
 enum {
     TAKEN_PER_ROUND = 256,
-    LOOKS_PER_ROUND = 32768, /* at entries */
+    LOOKS_PER_ROUND = 32768, /* at entries of pages */
+    SCAN_MOST = 4096,        /* entries of the file that one looks at, of all once a round */
+    FAR = 1024,
 };
 
 struct poll_watcher {
@@ -139,7 +142,7 @@ static enum verdict answer_resumed(struct poll_watcher *p, struct call *c)
         return answer_nothing(p, c);
     if (p->whole && p->at >= p->watch->tip)
         return PARK;
-    switch (feed_page(&p->watch->feed, session_reader(c), p->at, &page)) {
+    switch (feed_page(&p->watch->feed, session_reader(c), p->at, FEED_READS, &page)) {
     case FEED_LATER:
         return PARK;
     case FEED_FAILED:
@@ -196,17 +199,13 @@ static bool any_match(const struct feed_page *page, struct str prefix)
     return false;
 }
 
-/* One that is behind has looked at a page. True when it was taken. */
-static bool look(struct watch *w, struct poll_watcher *p, const struct feed_page *page)
+/* One that is behind has looked. */
+static void looked(struct watch *w, struct poll_watcher *p, bool found)
 {
-    if (any_match(page, prefix_of(p))) {
-        take(p);
-        return true;
-    }
-    p->at = page->next;
-    p->whole = page->whole;
     ring_leave(&p->ring);
-    if (!page->whole || p->at < w->tip) {
+    if (found) {
+        take(p);
+    } else if (!p->whole || p->at < w->tip) {
         ring_join(&w->behind, &p->ring);
     } else if (p->wait_s > 0) {
         ring_join(&w->waiting, &p->ring);
@@ -214,7 +213,50 @@ static bool look(struct watch *w, struct poll_watcher *p, const struct feed_page
         p->over = true;
         take(p);
     }
+}
+
+/* At a page. True when it was taken. */
+static bool look(struct watch *w, struct poll_watcher *p, const struct feed_page *page)
+{
+    bool found = any_match(page, prefix_of(p));
+    if (!found) {
+        p->at = page->next;
+        p->whole = page->whole;
+    }
+    looked(w, p, found);
     return p->taken;
+}
+
+struct scan {
+    struct poll_watcher *p;
+    unsigned entries;
+    bool found;
+};
+
+static bool pass_over(void *arg, const struct db_change *change)
+{
+    struct scan *s = arg;
+    s->found = str_starts((struct str){change->key, change->key_len}, prefix_of(s->p));
+    if (s->found)
+        return false;
+    s->p->at = change->seq;
+    s->entries++;
+    return true;
+}
+
+/* At so many entries of the file, whose end in this snapshot is tip. */
+static void look_far(struct watch *w, struct poll_watcher *p, struct db_reader *r)
+{
+    struct scan s = {.p = p};
+    if (db_change_list(r, p->at, SCAN_MOST, pass_over, &s) != DB_OK) {
+        take(p); /* it is told when it is answered */
+        return;
+    }
+    if (!s.found && s.entries < SCAN_MOST) {
+        p->at = w->tip;
+        p->whole = true;
+    }
+    looked(w, p, s.found);
 }
 
 bool watch_poll_look(struct watch *w, struct db_reader *r)
@@ -224,7 +266,12 @@ bool watch_poll_look(struct watch *w, struct db_reader *r)
     while (looks > 0 && taken < TAKEN_PER_ROUND && !ring_empty(&w->behind)) {
         struct poll_watcher *p = RING_OF(w->behind.next, struct poll_watcher, ring);
         const struct feed_page *page;
-        enum feed_result result = feed_page(&w->feed, r, p->at, &page);
+        if (p->at + FAR < w->tip) {
+            ring_leave(&p->ring);
+            ring_join(&w->far, &p->ring);
+            continue;
+        }
+        enum feed_result result = feed_page(&w->feed, r, p->at, FEED_READS_BEHIND, &page);
         if (result == FEED_LATER)
             break;
         if (result == FEED_FAILED) {
@@ -235,7 +282,9 @@ bool watch_poll_look(struct watch *w, struct db_reader *r)
         looks -= page->count + 1;
         taken += look(w, p, page);
     }
-    return !ring_empty(&w->behind);
+    if (!ring_empty(&w->far))
+        look_far(w, RING_OF(w->far.next, struct poll_watcher, ring), r);
+    return !ring_empty(&w->behind) || !ring_empty(&w->far);
 }
 
 static void take_all(struct ring *ring, bool over)
@@ -250,12 +299,14 @@ static void take_all(struct ring *ring, bool over)
 void watch_poll_judge(struct watch *w)
 {
     take_all(&w->behind, false);
+    take_all(&w->far, false);
     take_all(&w->waiting, false);
 }
 
 void watch_poll_drain(struct watch *w)
 {
     take_all(&w->behind, true);
+    take_all(&w->far, true);
     take_all(&w->waiting, true);
 }
 

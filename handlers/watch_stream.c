@@ -118,7 +118,7 @@ static enum stream_state write_news(struct stream_watcher *s, struct call *c)
     const struct feed_page *page;
     if (s->whole && s->at >= w->tip)
         return STREAM_WAIT;
-    switch (feed_page(&w->feed, session_reader(c), s->at, &page)) {
+    switch (feed_page(&w->feed, session_reader(c), s->at, FEED_READS, &page)) {
     case FEED_LATER:
         return STREAM_MORE;
     case FEED_FAILED:

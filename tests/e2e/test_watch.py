@@ -164,6 +164,30 @@ def test_a_long_feed_that_is_for_others(own, box):
         assert watcher.wait_for(1)[0].data["key"] == key + "mine"
 
 
+def test_those_who_look_through_a_long_feed_hold_nobody(own, box):
+    """Requests that find nothing in many entries take turns; a stream gets its events meanwhile."""
+    key = box[6:]
+    link = own.hanji.sqlite(readonly=False)
+    link.execute("BEGIN IMMEDIATE")
+    link.executemany("INSERT INTO doc (key, body) VALUES (?, '')", ((key + "o%d" % i,) for i in range(50000)))
+    link.execute("COMMIT")
+    link.close()
+    with Watcher(own, "?since=now&prefix=%smine" % key) as watcher:
+        watcher.wait(lambda one: one.parser.retry)
+        crowd = [own.hanji.client(30) for _ in range(30)]
+        for i, client in enumerate(crowd):
+            client.send(fastcgi.request("GET", "/changes", own.hanji.token, query="since=%d&prefix=none/" % i))
+        start = time.monotonic()
+        for i in range(5):
+            own.put(box + "mine", b"%d" % i)
+            watcher.wait_for(i + 1)
+        assert time.monotonic() - start < 5 * (5 if harness.sanitized() else 1)
+        for client in crowd:
+            answer = http1.parse_json(client.answer(timeout=60).body)
+            assert answer["changes"] == [] and answer["next"] > 50000
+            client.close()
+
+
 # streams
 
 @pytest.mark.smoke

@@ -44,7 +44,7 @@ static const struct feed_page *get(uint64_t from)
 {
     const struct feed_page *page = NULL;
     ck_assert_int_eq(db_reader_begin(reader), DB_OK);
-    ck_assert_int_eq(feed_page(&feed, reader, from, &page), FEED_OK);
+    ck_assert_int_eq(feed_page(&feed, reader, from, FEED_READS, &page), FEED_OK);
     db_reader_end(reader);
     feed_round_end(&feed, true);
     return page;
@@ -151,14 +151,16 @@ END_TEST
 START_TEST(a_round_reads_so_many)
 {
     const struct feed_page *page = NULL;
-    fill(FEED_READS_PER_ROUND + 2);
+    fill(FEED_READS + 2);
     ck_assert_int_eq(db_reader_begin(reader), DB_OK);
-    for (unsigned i = 0; i < FEED_READS_PER_ROUND; i++)
-        ck_assert_int_eq(feed_page(&feed, reader, i, &page), FEED_OK);
-    ck_assert_int_eq(feed_page(&feed, reader, FEED_READS_PER_ROUND, &page), FEED_LATER);
-    ck_assert_int_eq(feed_page(&feed, reader, FEED_READS_PER_ROUND - 1, &page), FEED_OK); /* it is there */
+    for (unsigned i = 0; i < FEED_READS; i++)
+        ck_assert_int_eq(feed_page(&feed, reader, i, FEED_READS, &page), FEED_OK);
+    ck_assert_int_eq(feed_page(&feed, reader, FEED_READS, FEED_READS, &page), FEED_LATER);
+    ck_assert_int_eq(feed_page(&feed, reader, FEED_READS - 1, FEED_READS, &page), FEED_OK); /* it is there */
     feed_round_end(&feed, true);
-    ck_assert_int_eq(feed_page(&feed, reader, FEED_READS_PER_ROUND, &page), FEED_OK);
+    ck_assert_int_eq(feed_page(&feed, reader, FEED_READS, 1, &page), FEED_OK);
+    ck_assert_int_eq(feed_page(&feed, reader, FEED_READS + 1, 1, &page), FEED_LATER);
+    ck_assert_int_eq(feed_page(&feed, reader, FEED_READS + 1, 2, &page), FEED_OK);
     db_reader_end(reader);
 }
 END_TEST
@@ -180,7 +182,7 @@ END_TEST
 START_TEST(a_file_that_cannot_be_read)
 {
     const struct feed_page *page = NULL;
-    ck_assert_int_eq(feed_page(&feed, NULL, 0, &page), FEED_FAILED);
+    ck_assert_int_eq(feed_page(&feed, NULL, 0, FEED_READS, &page), FEED_FAILED);
     ck_assert_uint_eq(get(0)->count, 0);
 }
 END_TEST
