@@ -15,18 +15,15 @@ static void skip_blank(struct scan *s)
         s->p++;
 }
 
-/* A decimal number. False when there is none. What is larger than 62 bits can hold becomes that:
- * it is beyond the end of anything. */
+/* A decimal number. False when there is none. What is too large to count becomes 2^62: it is
+ * beyond the end of anything. */
 static bool number(struct scan *s, uint64_t *v)
 {
     const uint64_t most = UINT64_C(1) << 62;
     const char *start = s->p;
     *v = 0;
-    for (; s->p < s->end && *s->p >= '0' && *s->p <= '9'; s->p++) {
-        *v = *v * 10 + (uint64_t)(*s->p - '0');
-        if (*v > most)
-            *v = most;
-    }
+    for (; s->p < s->end && *s->p >= '0' && *s->p <= '9'; s->p++)
+        *v = *v >= most / 10 ? most : *v * 10 + (uint64_t)(*s->p - '0');
     s->vast |= s->p - start > DIGITS_MAX;
     return s->p > start;
 }
