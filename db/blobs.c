@@ -22,6 +22,7 @@ enum {
     TOUCH_EVERY_S = 60,
     FULL_S = 30,      /* after room could not be made: do not look again for so long */
     FREE_SHARE = 20,  /* of the disk, 1/20 is left to others */
+    SPARE_SHARE = 16, /* of max_bytes, removed beyond what is needed: each time all is listed */
     GROUP_UNKNOWN = 65534, /* what the kernel says for one outside of a user namespace */
 };
 static const char temporary_prefix[] = ".new-";
@@ -39,12 +40,12 @@ struct db_blobs {
     char folder[PATH_MAX];
     int dir;
     uint64_t max_bytes;
-    pthread_mutex_t lock;
-    /* under lock */
+    pthread_mutex_t lock; /* for a moment: loops wait for it */
     struct entry *entries; /* SETS * WAYS, at the first use */
+    unsigned names;        /* temporary ones given */
+    pthread_mutex_t room; /* while old files are looked for and removed; taken before lock */
     uint64_t total_bytes;
     int64_t full_until_s;
-    unsigned names; /* temporary ones given */
 };
 
 static int64_t changed_ns(const struct stat *st)
@@ -159,27 +160,43 @@ static bool disk_has(const struct db_blobs *b, uint64_t bytes)
     return room >= bytes && room - bytes >= (uint64_t)fs.f_blocks * fs.f_frsize / FREE_SHARE;
 }
 
-/* Removes what was not used lately until bytes more fit, the oldest first. Lock held. */
+/* Removes one, unless it was used since all were looked at. */
+static void evict(struct db_blobs *b, const struct old *o, int64_t now_s)
+{
+    struct stat st;
+    pthread_mutex_lock(&b->lock);
+    if (fstatat(b->dir, o->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        st.st_atim.tv_sec < now_s - USED_S && unlinkat(b->dir, o->name, 0) == 0)
+        b->total_bytes -= o->bytes;
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* True when bytes more fit below most, and the disk has enough left for others. */
+static bool fits(const struct db_blobs *b, uint64_t bytes, uint64_t most)
+{
+    return b->total_bytes + bytes <= most && disk_has(b, 0);
+}
+
+/* Removes what was not used lately until bytes more fit, the oldest first. Room held. */
 static bool make_room(struct db_blobs *b, uint64_t bytes, int64_t now_s)
 {
     struct listing l = {0};
-    if (b->total_bytes + bytes <= b->max_bytes && disk_has(b, 0))
+    if (fits(b, bytes, b->max_bytes))
         return true;
-    if (now_s < b->full_until_s)
+    if (bytes > b->max_bytes || now_s < b->full_until_s)
         return false;
     list(b, &l, now_s);
     b->total_bytes = l.bytes;
     if (l.count > 0)
         qsort(l.files, l.count, sizeof *l.files, by_use);
     for (size_t i = 0; i < l.count && l.files[i].used_s < now_s - USED_S &&
-                       (b->total_bytes + bytes > b->max_bytes || !disk_has(b, 0));
+                       !fits(b, bytes, b->max_bytes - b->max_bytes / SPARE_SHARE);
          i++)
-        if (unlinkat(b->dir, l.files[i].name, 0) == 0)
-            b->total_bytes -= l.files[i].bytes;
+        evict(b, &l.files[i], now_s);
     free(l.files);
-    bool fits = b->total_bytes + bytes <= b->max_bytes && disk_has(b, 0);
-    b->full_until_s = fits ? 0 : now_s + FULL_S;
-    return fits;
+    bool done = fits(b, bytes, b->max_bytes);
+    b->full_until_s = done ? 0 : now_s + FULL_S;
+    return done;
 }
 
 /* One that is there is left as it is: somebody may have chosen its group and mode. */
@@ -213,6 +230,7 @@ struct db_blobs *db_blobs_open(const char *folder, int64_t group, uint64_t max_b
         return NULL;
     }
     pthread_mutex_init(&b->lock, NULL);
+    pthread_mutex_init(&b->room, NULL);
     list(b, &l, time(NULL));
     b->total_bytes = l.bytes;
     free(l.files);
@@ -225,6 +243,7 @@ void db_blobs_close(struct db_blobs *b)
         return;
     close(b->dir);
     pthread_mutex_destroy(&b->lock);
+    pthread_mutex_destroy(&b->room);
     free(b->entries);
     free(b);
 }
@@ -318,7 +337,11 @@ bool db_blobs_create(struct db_blobs *b, struct db_blob_file *f)
     snprintf(f->temporary, sizeof f->temporary, "%s%x-%x", temporary_prefix, (unsigned)getpid(), n);
     f->fd = openat(b->dir, f->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
     /* Whatever the umask is: the web server must be able to read it. */
-    return f->fd >= 0 && fchmod(f->fd, 0640) == 0;
+    if (f->fd >= 0 && fchmod(f->fd, 0640) == 0)
+        return true;
+    if (f->fd >= 0)
+        db_blobs_discard(b, f);
+    return false;
 }
 
 /* Lock held. */
@@ -340,14 +363,16 @@ bool db_blobs_keep(struct db_blobs *b, struct db_blob_file *f, struct db_blob_of
 {
     struct stat st;
     bool kept = false;
-    pthread_mutex_lock(&b->lock);
+    pthread_mutex_lock(&b->room);
     if (fstat(f->fd, &st) == 0 && make_room(b, (uint64_t)st.st_size, time(NULL)) &&
         renameat(b->dir, f->temporary, b->dir, name) == 0) {
         kept = true;
         b->total_bytes += (uint64_t)st.st_size;
+        pthread_mutex_lock(&b->lock);
         note(b, of, name, &st);
+        pthread_mutex_unlock(&b->lock);
     }
-    pthread_mutex_unlock(&b->lock);
+    pthread_mutex_unlock(&b->room);
     if (!kept)
         unlinkat(b->dir, f->temporary, 0);
     return kept;

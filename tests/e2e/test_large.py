@@ -272,6 +272,20 @@ def test_the_folder_is_bounded(make_site):
         assert site.get("/docs/%d" % i).body == body
 
 
+def test_what_never_fits_makes_no_room(make_site):
+    site = make_site(blobs_max="2m")
+    site.put("/docs/a", noise(700 * 1024))
+    for _ in range(2):
+        site.get("/docs/a")
+    (path,) = blob_files(site).values()
+    os.utime(path, (time.time() - 700, path.stat().st_mtime))
+    large = noise(3 << 20)
+    site.put("/docs/b", large)
+    for _ in range(2):
+        assert site.get("/docs/b").body == large
+    assert list(blob_files(site).values()) == [path]
+
+
 def test_the_folder_cannot_be_made(make_site):
     site = make_site(blobs="/proc/no/such/folder")
     site.hanji.expected.append("no folder for blobs")
