@@ -375,7 +375,7 @@ static enum db_result show_all(struct db_reader *r, const struct page *p,
             .snippet = at->snippet,
             .snippet_len = at->snippet_len,
         };
-        result = db_doc_get(r, at->key, at->key_len, false, &hit.row.doc);
+        result = db_doc_get(r, at->key, at->key_len, 0, &hit.row.doc);
         if (result == DB_OK)
             more = each(arg, &hit);
         else if (result == DB_NONE)

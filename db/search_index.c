@@ -60,16 +60,6 @@ static int run(struct step *s, sqlite3_stmt *stmt)
 
 /* ---- one document ------------------------------------------------------------------------- */
 
-static bool is_json(const char *type, size_t n)
-{
-    const char *end = memchr(type, ';', n);
-    n = end != NULL ? (size_t)(end - type) : n;
-    while (n > 0 && type[n - 1] == ' ')
-        n--;
-    return (n == 16 && strncasecmp(type, "application/json", n) == 0) ||
-           (n > 5 && strncasecmp(type + n - 5, "+json", 5) == 0);
-}
-
 /* The strings and numbers of a JSON text as a row of the statement, one a line; NULL when there are
  * none or it does not parse: a row from outside may be anything. */
 static sqlite3_stmt *json_words(struct step *s, const char *body, size_t n)
@@ -143,7 +133,7 @@ static int put_document(struct step *s, const struct collection *in, const char 
     w.seq = sqlite3_column_int64(doc, 0);
     w.text = (const char *)sqlite3_column_text(doc, 2);
     w.text_len = (size_t)sqlite3_column_bytes(doc, 2);
-    if (type != NULL && w.text != NULL && is_json(type, type_len)) {
+    if (type != NULL && w.text != NULL && db_type_is_json(type, type_len)) {
         json = json_words(s, w.text, w.text_len);
         rc = json != NULL ? sqlite3_step(json) : failed(s);
         w.text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(json, 0) : NULL;

@@ -73,7 +73,7 @@ size_t docs_patch_cost(struct call *c, struct str key)
 {
     struct db_doc doc;
     struct db_reader *reader = session_reader(c);
-    if (reader == NULL || db_doc_get(reader, key.p, key.n, false, &doc) != DB_OK)
+    if (reader == NULL || db_doc_get(reader, key.p, key.n, 0, &doc) != DB_OK)
         return 0;
     return doc.size < DB_PATCH_BYTES_MAX ? (size_t)doc.size : DB_PATCH_BYTES_MAX;
 }
