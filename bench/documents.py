@@ -103,7 +103,7 @@ def get_rounds(bench, hanji, size):
 # ---- accel: from which size on nginx should send the file ----
 
 def bar_accel(bench):
-    sizes = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 256 * KIB, MIB]
+    sizes = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 256 * KIB, MIB][::2 if bench.quick else 1]
     bench.rounds, rounds = min(bench.rounds, 3), bench.rounds
     with Hanji(bench.rig, "accel", documents=0, options=["--accel_min", 1]) as file, \
             Hanji(bench.rig, "fastcgi", documents=0, options=["--accel_min", "1g"]) as fastcgi:
@@ -240,7 +240,7 @@ def count_page(bench, hanji, worker, out, side, kind):
 
 
 def bar_list(bench):
-    documents = 100_000 if bench.quick else 1_000_000
+    documents = 50_000 if bench.quick else 1_000_000
     hanji = Hanji(bench.rig, "list", documents=documents)
     fill(hanji.database, "tree", documents, folder=documents // FOLDERS)
     out = os.path.join(hanji.folder, "callgrind.out")
