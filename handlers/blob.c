@@ -71,7 +71,7 @@ static bool found(struct db_blobs *blobs, const struct db_doc *doc, const char *
 static enum db_result copy(struct db_blobs *blobs, struct db_reader *reader,
                            const struct db_doc *doc, const char *name, int *unkept)
 {
-    struct db_blob_file f;
+    struct db_blob_file f = {.fd = -1};
     if (!db_blobs_create(blobs, &f))
         return DB_FULL;
     enum db_result result = db_doc_body(reader, doc, write_piece, &f.fd);
