@@ -1,4 +1,4 @@
-"""openapi.py [FILE]: see openapi.sh.  The form is checked by hand, because Debian has no validator of OpenAPI 3.1; schemas by jsonschema."""
+"""See openapi.sh; tests/e2e/test_contract.py calls problems().  The form is checked by hand, because Debian has no validator of OpenAPI 3.1; schemas by jsonschema."""
 import pathlib
 import re
 import sys
@@ -10,10 +10,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 try:
     import contract  # beside the tests, which use it too
-    READER = contract.Contract(pathlib.Path(sys.argv[1])) if sys.argv[1:] else contract.CONTRACT
-except yaml.YAMLError as fault:
-    sys.exit("docs/openapi.yaml: %s" % fault)
-except (KeyError, TypeError, AttributeError, ValueError) as fault:
+except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError) as fault:
     sys.exit("docs/openapi.yaml: leads nowhere or has another shape: %r" % fault)
 
 ROOT = HERE.parents[1]
@@ -65,8 +62,9 @@ def members(kind, where, value):
 class Form:
     """One walk over the document."""
 
-    def __init__(self, document):
-        self.document, self.used, self.ids = document, set(), set()
+    def __init__(self, reader):
+        self.reader, self.document = reader, reader.document
+        self.used, self.ids, self.checked = set(), set(), set()
 
     def follow(self, where, value, kind):
         """The object behind a $ref, which must be of this kind of component."""
@@ -92,6 +90,9 @@ class Form:
 
     def schema(self, where, value):
         """A JSON Schema of draft 2020-12; every $ref in it leads somewhere, every name in `required` is a property."""
+        if id(value) in self.checked:
+            return
+        self.checked.add(id(value))
         try:
             jsonschema.Draft202012Validator.check_schema(value)
         except jsonschema.SchemaError as error:
@@ -125,7 +126,7 @@ class Form:
             say(where, "the pattern %s: %s" % (text, error))
 
     def fits(self, where, schema, value):
-        checker = READER.validator(schema)
+        checker = self.reader.validator(schema)
         for error in checker.iter_errors(value):
             say(where, "the example does not fit: %s" % error.message)
 
@@ -291,25 +292,33 @@ def routes():
     return {(path, method) for path, method in out if not path.startswith("/control/")}
 
 
-def main():
-    document = READER.document
-    form = Form(document)
+def problems(path):
+    """What is wrong with this document, as lines."""
+    WRONG.clear()
+    try:
+        reader = contract.Contract(path)
+    except yaml.YAMLError as fault:
+        return ["docs/openapi.yaml: %s" % fault]
+    except (KeyError, TypeError, AttributeError, ValueError) as fault:
+        return ["docs/openapi.yaml: leads nowhere or has another shape: %r" % fault]
+    form = Form(reader)
     form.head()
-    for template, item in document.get("paths", {}).items():
+    for template, item in reader.document.get("paths", {}).items():
         form.path(template, item)
     form.unlisted()
     form.internal()
     form.components()
-    if document["info"]["version"] != version():
+    if reader.document["info"]["version"] != version():
         say("info.version", "is not that of the Makefile, %s" % version())
-    told = {(re.sub(r"\{\w+\}", "{}", template), method) for template, method in READER.operations}
+    told = {(re.sub(r"\{\w+\}", "{}", template), method) for template, method in reader.operations}
     for path, method in sorted(routes() - told):
         say("%s %s" % (method, path), "is in handlers/routes.c and missing here")
     for path, method in sorted(told - routes()):
         say("%s %s" % (method, path), "is not in handlers/routes.c")
-    for line in WRONG:
-        print(line, file=sys.stderr)
-    return 1 if WRONG else 0
+    return list(WRONG)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    lines = problems(contract.FILE)
+    print("".join(line + "\n" for line in lines), end="", file=sys.stderr)
+    sys.exit(1 if lines else 0)
