@@ -55,7 +55,7 @@ static const struct key keys[] = {
      "memory for all request bodies in flight; further ones wait in files, too"},
     {"sendfile_header", KIND_TEXT, AT(sendfile_header_name), "x-accel-redirect", 0, 0,
      "how the web server sends large documents: x-accel-redirect, x-sendfile or none"},
-    {"accel_min", KIND_SIZE, AT(accel_min_bytes), "16k", 1, GIB,
+    {"accel_min", KIND_SIZE, AT(accel_min_bytes), "32k", 1, GIB,
      "documents of this size and more are sent by the web server, from a file"},
     {"blobs", KIND_TEXT, AT(blobs), "", 0, 0,
      "folder of those files; the web server must be able to read it (default: the database's "

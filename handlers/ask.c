@@ -6,6 +6,7 @@
 
 #include "fcgi/path.h"
 #include "handlers/dispatch.h"
+#include "handlers/param.h"
 #include "handlers/problem.h"
 #include "handlers/store.h"
 
@@ -20,34 +21,6 @@ static bool refuse(struct call *c, const char *what, const char *name, const cha
     return false;
 }
 
-/* A whole number of decimal digits, at most max. */
-static bool number(const char *p, size_t n, uint64_t max, uint64_t *value)
-{
-    *value = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (p[i] < '0' || p[i] > '9' || i >= 19)
-            return false;
-        *value = *value * 10 + (uint64_t)(p[i] - '0');
-    }
-    return n > 0 && *value <= max;
-}
-
-static bool take_number(struct call *c, const char *name, unsigned max, unsigned *value)
-{
-    char rule[64];
-    uint64_t n;
-    struct buf *text = &session_of(c)->value;
-    enum query_result found = query_find(c->req->query, name, text);
-    if (found == QUERY_NONE)
-        return true;
-    if (found == QUERY_OK && number((char *)text->data, text->len, max, &n)) {
-        *value = (unsigned)n;
-        return true;
-    }
-    snprintf(rule, sizeof rule, "is one whole number from 0 to %u", max);
-    return refuse(c, "query parameter", name, rule);
-}
-
 static bool take_since(struct call *c, struct ask *ask)
 {
     struct buf *text = &session_of(c)->value;
@@ -56,12 +29,12 @@ static bool take_since(struct call *c, struct ask *ask)
     struct str since = {(char *)text->data, text->len};
     ask->now = found == QUERY_OK && str_eq(since, STR_LIT("now"));
     if (found != QUERY_NONE && !ask->now &&
-        !(found == QUERY_OK && number(since.p, since.n, INT64_MAX, &ask->since)))
+        !(found == QUERY_OK && param_digits(since, INT64_MAX, &ask->since)))
         return refuse(c, "query parameter", "since", "is one sequence number, or now");
     if (!ask->stream || last.n == 0)
         return true;
     ask->now = false; /* a client that comes back knows better than its address */
-    return number(last.p, last.n, INT64_MAX, &ask->since) ||
+    return param_digits(last, INT64_MAX, &ask->since) ||
            refuse(c, "header", "Last-Event-ID", "is not one that was sent with an event");
 }
 
@@ -117,8 +90,8 @@ bool ask_take(struct call *c, struct ask *ask)
 {
     *ask = (struct ask){.limit = ASK_LIMIT_DEFAULT};
     ask->stream = wants_stream(c->req->accept);
-    return take_since(c, ask) && take_number(c, "limit", ASK_LIMIT_MAX, &ask->limit) &&
-           take_number(c, "wait", ASK_WAIT_MAX_S, &ask->wait_s) && take_prefix(c, ask);
+    return take_since(c, ask) && param_number(c, "limit", ASK_LIMIT_MAX, &ask->limit) &&
+           param_number(c, "wait", ASK_WAIT_MAX_S, &ask->wait_s) && take_prefix(c, ask);
 }
 
 enum access ask_judge(struct call *c, const struct credential *who, struct str prefix)

@@ -10,6 +10,7 @@
 #include "handlers/docs.h"
 #include "handlers/embed.h"
 #include "handlers/json.h"
+#include "handlers/param.h"
 #include "handlers/problem.h"
 #include "handlers/search.h"
 #include "handlers/store.h"
@@ -65,33 +66,6 @@ static bool list_row(void *arg, const struct db_doc_row *row)
     return !l->json.failed && !l->folders.failed;
 }
 
-static void bad_parameter(struct call *c, const char *name, const char *rule)
-{
-    char detail[128];
-    snprintf(detail, sizeof detail, "The query parameter %s %s.", name, rule);
-    problem(c, 400, detail);
-}
-
-static bool take_limit(struct call *c, unsigned *limit)
-{
-    struct buf *value = &session_of(c)->value;
-    enum query_result found = query_find(c->req->query, "limit", value);
-    unsigned n = 0;
-    *limit = LIST_DEFAULT;
-    if (found == QUERY_NONE)
-        return true;
-    bool ok = found == QUERY_OK && value->len > 0 && value->len <= 4;
-    for (size_t i = 0; ok && i < value->len; i++) {
-        ok = value->data[i] >= '0' && value->data[i] <= '9';
-        n = n * 10 + (unsigned)(value->data[i] - '0');
-    }
-    *limit = n;
-    if (ok && n <= LIST_MAX)
-        return true;
-    bad_parameter(c, "limit", "is one whole number from 0 to 1000");
-    return false;
-}
-
 /* A parameter that has one value; *given says whether it is there. */
 static bool take_word(struct call *c, const char *name, const char *word, bool *given)
 {
@@ -103,7 +77,7 @@ static bool take_word(struct call *c, const char *name, const char *word, bool *
     if (found == QUERY_NONE || (*given && str_eq(is, (struct str){word, strlen(word)})))
         return true;
     snprintf(rule, sizeof rule, "can only be %s", word);
-    bad_parameter(c, name, rule);
+    param_refuse(c, name, rule);
     return false;
 }
 
@@ -163,7 +137,7 @@ enum verdict docs_collection(struct call *c)
 {
     struct buf *value = &session_of(c)->value;
     struct str prefix = docs_key(c->req);
-    struct listing l = {.left = EMBED_ALL_MAX};
+    struct listing l = {.limit = LIST_DEFAULT, .left = EMBED_ALL_MAX};
     if (c->req->method == METHOD_POST)
         return docs_create(c);
     if (search_asked(c))
@@ -172,13 +146,13 @@ enum verdict docs_collection(struct call *c)
         problem(c, 400, "A key has at most 512 bytes.");
         return REPLY;
     }
-    if (!take_limit(c, &l.limit) || !take_word(c, "delimiter", "/", &l.delimited) ||
+    if (!param_number(c, "limit", LIST_MAX, &l.limit) || !take_word(c, "delimiter", "/", &l.delimited) ||
         !take_word(c, "include", "body", &l.bodies))
         return REPLY;
     value->len = 0;
     enum query_result found = query_find(c->req->query, "after", value);
     if (found == QUERY_BAD || found == QUERY_TWICE || value->len > DB_KEY_MAX) {
-        bad_parameter(c, "after", "is one key of at most 512 bytes");
+        param_refuse(c, "after", "is one key of at most 512 bytes");
         return REPLY;
     }
     struct db_doc_range range = {

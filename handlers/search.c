@@ -13,6 +13,7 @@
 #include "db/search.h"
 #include "fcgi/path.h"
 #include "handlers/json.h"
+#include "handlers/param.h"
 #include "handlers/problem.h"
 #include "handlers/store.h"
 
@@ -183,13 +184,6 @@ static void work(struct task *t, struct worker *w)
 
 /* ---- on the loop -------------------------------------------------------------------------- */
 
-static void bad_parameter(struct call *c, const char *name, const char *rule)
-{
-    char detail[160];
-    snprintf(detail, sizeof detail, "The query parameter %s %s.", name, rule);
-    problem(c, 400, detail);
-}
-
 static bool put_next(struct call *c, const struct search *s)
 {
     struct buf *link = &session_of(c)->link;
@@ -222,7 +216,7 @@ static const struct problem_header retry = {"Retry-After", "1"};
 static enum verdict answer(struct call *c, const struct search *s)
 {
     if (s->match.wrong != NULL && s->result == DB_INVALID)
-        bad_parameter(c, "q", s->match.wrong);
+        param_refuse(c, "q", s->match.wrong);
     else if (s->result == DB_TIMEOUT)
         problem_with(c, 503, "The search took longer than a second; look for rarer words.", retry);
     else if (s->result == DB_INVALID || (s->result == DB_OK && s->state == DB_SEARCH_DAMAGED))
@@ -230,7 +224,7 @@ static enum verdict answer(struct call *c, const struct search *s)
     else if (s->result != DB_OK)
         problem_result(c, s->result, 0);
     else if (s->state == DB_SEARCH_NOT_HERE)
-        bad_parameter(c, "q",
+        param_refuse(c, "q",
                       "is for searchable collections, and this is none; the operator's command "
                       "`hanji search add` makes it one");
     else if (s->state == DB_SEARCH_INDEXING)
@@ -307,26 +301,6 @@ bool search_asked(struct call *c)
     return query_find(c->req->query, "q", &session_of(c)->value) != QUERY_NONE;
 }
 
-static bool take_limit(struct call *c, unsigned *limit)
-{
-    struct buf *value = &session_of(c)->value;
-    enum query_result found = query_find(c->req->query, "limit", value);
-    unsigned n = 0;
-    *limit = LIMIT_DEFAULT;
-    if (found == QUERY_NONE)
-        return true;
-    bool ok = found == QUERY_OK && value->len > 0 && value->len <= 3;
-    for (size_t i = 0; ok && i < value->len; i++) {
-        ok = value->data[i] >= '0' && value->data[i] <= '9';
-        n = n * 10 + (unsigned)(value->data[i] - '0');
-    }
-    *limit = n;
-    if (ok && n <= DB_SEARCH_LIMIT_MAX)
-        return true;
-    bad_parameter(c, "limit", "is one whole number from 0 to 100 when there is a q");
-    return false;
-}
-
 /* "SCORE.KEY", as next gives it. */
 static bool read_after(struct search *s)
 {
@@ -350,17 +324,18 @@ static bool take_after(struct call *c, struct search *s)
     }
     if (found == QUERY_OK && read_after(s))
         return true;
-    bad_parameter(c, "after", "is the next of the page before");
+    param_refuse(c, "after", "is the next of the page before");
     return false;
 }
 
 static bool take_parameters(struct call *c, struct search *s)
 {
     if (query_find(c->req->query, "q", &s->q) != QUERY_OK) {
-        bad_parameter(c, "q", "is one text of at most 512 bytes");
+        param_refuse(c, "q", "is one text of at most 512 bytes");
         return false;
     }
-    return take_limit(c, &s->limit) && take_after(c, s);
+    s->limit = LIMIT_DEFAULT;
+    return param_number(c, "limit", DB_SEARCH_LIMIT_MAX, &s->limit) && take_after(c, s);
 }
 
 enum verdict search_collection(struct call *c)

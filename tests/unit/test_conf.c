@@ -60,7 +60,7 @@ static const struct {
     {"heartbeat", NUMBER(heartbeat_ms), 20000, "500ms", 500, "100ms", "99ms", "60s", "61s"},
     {"max_body", NUMBER(max_body_bytes), 64 * M, "2m", 2 * M, "1024", "1023", "256m", "257m"},
     {"body_in_memory", NUMBER(body_in_memory_bytes), 256 * K, "1m", M, "4k", "4095", "16m", "17m"},
-    {"accel_min", NUMBER(accel_min_bytes), 16 * K, "64k", 64 * K, "1", "0", "1g", "1025m"},
+    {"accel_min", NUMBER(accel_min_bytes), 32 * K, "64k", 64 * K, "1", "0", "1g", "1025m"},
     {"blobs_max", NUMBER(blobs_max_bytes), G, "2g", 2 * G, "1m", "1023k", "1024g", "1025g"},
     {"body_memory", NUMBER(body_memory_bytes), 64 * M, "128m", 128 * M, "64k", "65535", "16g", "17g"},
     {"request_timeout", NUMBER(request_timeout_ms), 60000, "5s", 5000, "10ms", "9ms", "24h", "25h"},
