@@ -146,7 +146,8 @@ enum verdict docs_collection(struct call *c)
         problem(c, 400, "A key has at most 512 bytes.");
         return REPLY;
     }
-    if (!param_number(c, "limit", LIST_MAX, &l.limit) || !take_word(c, "delimiter", "/", &l.delimited) ||
+    if (!param_number(c, "limit", LIST_MAX, &l.limit) ||
+        !take_word(c, "delimiter", "/", &l.delimited) ||
         !take_word(c, "include", "body", &l.bodies))
         return REPLY;
     value->len = 0;
