@@ -88,16 +88,23 @@ void cors_free(struct cors *cors)
     free(cors);
 }
 
+/* For those who get no more: a cache must not give their answer to a script that may have it. */
+static const char vary[] = "Vary: Origin\r\n";
+
 void cors_apply(const struct cors *cors, struct call *c)
 {
-    struct str origin = c->req->origin;
-    for (unsigned i = 0; origin.n > 0 && i < cors->count; i++) {
+    struct str origin = c->req->origin, lines = {vary, cors->count > 0 ? sizeof vary - 1 : 0};
+    for (unsigned i = 0; i < cors->count; i++) {
         const struct allowed *a = &cors->allowed[i];
-        if (str_eq(a->origin, STR_LIT("*")) || str_eq(a->origin, origin)) {
-            resp_extra(c->resp, (struct str){a->lines, a->bytes});
-            return;
+        bool any = str_eq(a->origin, STR_LIT("*"));
+        if (any)
+            lines = (struct str){NULL, 0};
+        if (origin.n > 0 && (any || str_eq(a->origin, origin))) {
+            lines = (struct str){a->lines, a->bytes};
+            break;
         }
     }
+    resp_extra(c->resp, lines);
 }
 
 bool cors_preflight(struct call *c, const struct route *route)
@@ -107,7 +114,7 @@ bool cors_preflight(struct call *c, const struct route *route)
         "If-Modified-Since, If-Unmodified-Since, If-Range, Range, Idempotency-Key, "
         "Last-Event-ID\r\nAccess-Control-Max-Age: 600\r\n";
     char methods[DISPATCH_METHODS_MAX];
-    if (c->resp->extra.n == 0 || c->req->requested_method.n == 0 ||
+    if (c->resp->extra.n < sizeof vary || c->req->requested_method.n == 0 ||
         !str_eq(c->req->method_name, STR_LIT("OPTIONS")))
         return false;
     if (c->req->check_uri.p != NULL)

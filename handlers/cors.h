@@ -16,7 +16,8 @@ struct cors; /* what the configuration allows */
 struct cors *cors_new(const char *list) __attribute__((warn_unused_result));
 void cors_free(struct cors *cors);
 
-/* Gives the answer of the call its lines, if its Origin is one of them. */
+/* Gives the answer of the call its lines, if its Origin is one of them; else it says that they hang
+ * on that. */
 void cors_apply(const struct cors *cors, struct call *c);
 
 /* Answers the question of a browser whether a script may send such a request. False: it is no such

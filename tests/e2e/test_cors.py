@@ -74,6 +74,7 @@ def test_others_get_nothing(site, box, origin):
         for _ in range(3):
             got = site.get(box + "k", headers={"Origin": origin})
             assert (got.status, got.header("access-control-allow-origin")) == (200, None)
+            assert "Origin" in got.header("vary")
 
 
 def ask_first(site, path, method="PUT", origin=ORIGIN):
@@ -103,14 +104,16 @@ def test_who_may_not_ask(site):
 def test_anybody(make_site):
     site = make_site(cors="*")
     got = site.get("/health", headers={"Origin": "https://who.example"})
-    assert got.header("access-control-allow-origin") == "*"
+    assert (got.header("access-control-allow-origin"), got.header("vary")) == ("*", None)
     assert got.header("access-control-allow-credentials") is None
 
 
 def test_nobody(site, make_site):
     assert site.get("/health").header("access-control-allow-origin") is None
+    assert site.get("/health").header("vary") == "Origin", "a cache keeps it from scripts that would get more"
     none = make_site()
-    assert none.get("/health", headers={"Origin": ORIGIN}).header("access-control-allow-origin") is None
+    got = none.get("/health", headers={"Origin": ORIGIN})
+    assert (got.header("access-control-allow-origin"), got.header("vary")) == (None, None)
     assert ask_first(none, "/docs/k").status == 405
 
 
