@@ -83,9 +83,23 @@ static struct entry *take(struct entry *set, struct db_blob_of of, int64_t now_s
     return e;
 }
 
+static const char hex_digits[] = "0123456789abcdef";
+
+/* As db_blobs_create gives them: two numbers in hex behind the prefix. */
 static bool is_temporary(const char *name)
 {
-    return strncmp(name, temporary_prefix, sizeof temporary_prefix - 1) == 0;
+    size_t n = sizeof temporary_prefix - 1;
+    if (strncmp(name, temporary_prefix, n) != 0)
+        return false;
+    size_t pid = strspn(name + n, hex_digits);
+    const char *number = name + n + pid + 1;
+    return pid > 0 && number[-1] == '-' && number[0] != 0 &&
+           number[strspn(number, hex_digits)] == 0;
+}
+
+static bool is_digest(const char *name)
+{
+    return strspn(name, hex_digits) == DB_BLOB_NAME_LEN && name[DB_BLOB_NAME_LEN] == 0;
 }
 
 /* One file of the folder, looked at for its age. */
@@ -139,7 +153,7 @@ static void list(struct db_blobs *b, struct listing *l, int64_t now_s)
     for (struct dirent *e; (e = readdir(d)) != NULL;) {
         struct stat st;
         bool temporary = is_temporary(e->d_name);
-        if ((!temporary && strlen(e->d_name) != DB_BLOB_NAME_LEN) ||
+        if ((!temporary && !is_digest(e->d_name)) ||
             fstatat(b->dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
             continue;
         if (temporary && st.st_mtim.tv_sec < now_s - USED_S)
