@@ -96,11 +96,7 @@ static bool ends_burst(enum db_result result)
 
 static enum db_result last_seq(struct db_conn *c, uint64_t *seq)
 {
-    /* sqlite_sequence is behind the feed after a statement that failed half-way (OR FAIL). */
-    sqlite3_stmt *s = db_conn_statement(
-        c, SLOT_SEQ,
-        "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0),"
-        " coalesce((SELECT max(seq) FROM change), 0))");
+    sqlite3_stmt *s = db_conn_statement(c, SLOT_SEQ, "SELECT " DB_LAST_SEQ);
     if (s == NULL)
         return db_conn_failed(c);
     int rc = sqlite3_step(s);

@@ -12,8 +12,7 @@ enum db_result db_change_bounds(struct db_reader *r, struct db_change_bounds *bo
     }
     sqlite3_stmt *s = db_conn_statement(
         &r->conn, SLOT_CHANGE_BOUNDS,
-        "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0),"
-        " coalesce((SELECT max(seq) FROM change), 0)),"
+        "SELECT " DB_LAST_SEQ ","
         " coalesce((SELECT value FROM meta WHERE name = 'horizon'), 0)");
     if (s == NULL)
         return db_conn_failed(&r->conn);

@@ -56,9 +56,7 @@ static const struct rule document_rules[] = {
      " OR EXISTS (SELECT 1 FROM tombstone"
      " WHERE tombstone.key = last.key AND tombstone.seq = last.seq)"},
     {true, "marks (pruned, horizon) beyond the last sequence number",
-     "SELECT count(*) FROM meta WHERE name IN ('pruned', 'horizon') AND value >"
-     " max(coalesce((SELECT max(seq) FROM sqlite_sequence WHERE name = 'change'), 0),"
-     " coalesce((SELECT max(seq) FROM change), 0))"},
+     "SELECT count(*) FROM meta WHERE name IN ('pruned', 'horizon') AND value > " DB_LAST_SEQ},
     {false, "documents whose key the API does not take, so that it cannot reach them",
      "SELECT count(*) FROM doc WHERE NOT hanji_key_ok(key)"},
     {false, "documents whose body is TEXT and not valid UTF-8",

@@ -11,6 +11,12 @@
 
 #include "db/db.h"
 
+/* The last sequence number given, as an SQL expression. sqlite_sequence is behind the feed after a
+ * statement that failed half-way (OR FAIL). */
+#define DB_LAST_SEQ                                                                                \
+    "max(coalesce((SELECT max(seq) FROM sqlite_sequence WHERE name = 'change'), 0),"               \
+    " coalesce((SELECT max(seq) FROM change), 0))"
+
 /* Slots of prepared statements. */
 enum db_slot {
     SLOT_BEGIN_READ,

@@ -40,8 +40,7 @@ enum db_result db_copy_totals(struct db_conn *c, struct db_totals *t, struct db_
         "SELECT (SELECT page_count FROM pragma_page_count),"
         " (SELECT page_size FROM pragma_page_size),"
         " (SELECT count(*) FROM doc),"
-        " max(coalesce((SELECT max(seq) FROM sqlite_sequence WHERE name = 'change'), 0),"
-        " coalesce((SELECT max(seq) FROM change), 0)),"
+        " " DB_LAST_SEQ ","
         " coalesce((SELECT value FROM meta WHERE name = 'schema_version'), 0)";
     if (sqlite3_prepare_v2(c->db, sql, -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
         *t = (struct db_totals){

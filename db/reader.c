@@ -69,8 +69,7 @@ enum db_result db_reader_totals(struct db_reader *r, uint64_t *seq, uint64_t *do
 {
     sqlite3_stmt *s = db_conn_statement(
         &r->conn, SLOT_META,
-        "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0),"
-        " coalesce((SELECT max(seq) FROM change), 0)), value FROM meta WHERE name = 'documents'");
+        "SELECT " DB_LAST_SEQ ", value FROM meta WHERE name = 'documents'");
     if (s == NULL)
         return db_conn_failed(&r->conn);
     int rc = sqlite3_step(s);
