@@ -53,41 +53,6 @@ int db_write_bind(sqlite3_stmt *s, int n, const struct db_op *op, int i)
     return sqlite3_bind_null(s, n);
 }
 
-static void validate_value(struct db_conn *c, struct db_op *op)
-{
-    sqlite3_stmt *s = db_conn_statement(c, SLOT_JSON_VALID, "SELECT json_valid(?1)");
-    struct db_value text = op->values[2];
-    op->refused = true;
-    op->result = DB_INVALID;
-    if (s == NULL)
-        op->result = db_conn_failed(c);
-    if (s == NULL || (text.n > 0 && memchr(text.p, 0, text.n) != NULL))
-        return; /* SQLite reads up to a NUL, and JSON has none */
-    sqlite3_bind_text64(s, 1, text.p, text.n, SQLITE_STATIC, SQLITE_UTF8);
-    int rc = sqlite3_step(s);
-    op->refused = rc != SQLITE_ROW || sqlite3_column_int(s, 0) != 1;
-    if (rc != SQLITE_ROW)
-        op->result = db_cause(rc);
-    sqlite3_reset(s);
-    sqlite3_clear_bindings(s);
-}
-
-/* Before the transaction, so that a large body does not hold the write lock while it is parsed. */
-static void validate(struct db_conn *c, struct db_op *op)
-{
-    op->result = DB_OK;
-    op->refused = false;
-    if (op->validate_json)
-        validate_value(c, op);
-    uint32_t index = 0;
-    for (struct db_op *part = op->parts; part != NULL && !op->refused; part = part->next) {
-        validate(c, part);
-        op->refused = part->refused;
-        op->result = part->refused ? part->result : DB_OK;
-        op->failed_part = index++;
-    }
-}
-
 static bool ends_burst(enum db_result result)
 {
     return result == DB_FULL || result == DB_NO_MEMORY || result == DB_BROKEN ||
@@ -215,8 +180,6 @@ static enum db_result apply_all(struct db_conn *c, struct db_op *list, bool care
     int before = sqlite3_total_changes(c->db);
     enum db_result result = last_seq(c, &w.seq);
     for (struct db_op *op = list; op != NULL && result == DB_OK; op = op->next) {
-        if (op->refused)
-            continue;
         db_op_forget(op);
         result = op->once != NULL ? apply_once(&w, op) : apply_one(&w, op);
     }
@@ -260,8 +223,6 @@ enum db_result db_burst_run(struct db_conn *c, struct db_op *list, uint64_t *com
 {
     bool wrote = false;
     *commit_us = 0;
-    for (struct db_op *op = list; op != NULL; op = op->next)
-        validate(c, op);
     enum db_result result = transaction(c, list, false, &wrote);
     if (result == DB_PRECONDITION)
         result = roll_back(c) ? transaction(c, list, true, &wrote) : DB_BROKEN;

@@ -90,7 +90,6 @@ struct db_op {
     struct db_op *next;
     void *owner; /* the caller's */
     uint8_t kind;
-    uint8_t validate_json; /* the value at index 2 must parse as JSON */
     uint8_t wants_answer;  /* patch: the answer is the type of the document, then its bytes */
     size_t type_bytes;     /* of such an answer, those of the type; filled by the writer */
     size_t extra_bytes;    /* that applying it will cost, counted in the bounds of the queue */
@@ -105,7 +104,6 @@ struct db_op {
     enum db_result result; /* of a batch: DB_OK, or that of the part that failed */
     uint8_t created;
     uint8_t replayed; /* it was done before; of a put the answer is the key it had then */
-    uint8_t refused; /* its value was found wrong before the transaction */
     uint32_t failed_part; /* of a batch that a part made fail: its index */
     uint64_t seq; /* of the row; of a batch: the last one given when it was done */
     int64_t pid; /* with DB_WAL_LIMIT: who pins the log, 0 if unknown */

@@ -164,57 +164,6 @@ START_TEST(a_burst_that_changes_nothing_writes_nothing)
 }
 END_TEST
 
-static const struct {
-    struct str {
-        const char *p;
-        size_t n;
-    } text;
-    bool valid;
-} jsons[] = {
-    {{"{}", 2}, true},
-    {{" [1, 2.5e3, \"\\u00e9\", null, true] ", 34}, true},
-    {{"12345678901234567890123", 23}, true},
-    {{"\"a\"", 3}, true},
-    {{"null", 4}, true},
-    {{"{\"a\":1,\"a\":2}", 13}, true},
-    {{"", 0}, false},
-    {{" ", 1}, false},
-    {{"{", 1}, false},
-    {{"{}{}", 4}, false},
-    {{"{},", 3}, false},
-    {{"{'a':1}", 7}, false},
-    {{"{a:1}", 5}, false},
-    {{"[1,]", 4}, false},
-    {{"nul", 3}, false},
-    {{"01", 2}, false},
-    {{"+1", 2}, false},
-    {{"NaN", 3}, false},
-    {{"\"a", 2}, false},
-    {{"\"\t\"", 3}, false},
-    {{"// c\n1", 6}, false},
-    {{"<html>", 6}, false},
-    /* a NUL is no white space: what is behind it counts */
-    {{"{}\0", 3}, false},
-    {{"{}\0garbage", 10}, false},
-    {{"\0{}", 3}, false},
-    {{"[1\0]", 4}, false},
-};
-
-START_TEST(json_that_does_not_parse_fails_alone)
-{
-    struct db_op *list = tdb_list(tdb_put("a", "1"),
-                                  tdb_put_bytes("j", "application/json", DB_VALUE_BLOB, jsons[_i].text.p, jsons[_i].text.n),
-                                  tdb_put("b", "2"), NULL);
-    list->next->validate_json = 1;
-    ck_assert_int_eq(tdb_burst(&conn, list), DB_OK);
-    ck_assert_int_eq(list->next->result, jsons[_i].valid ? DB_OK : DB_INVALID);
-    ck_assert_int_eq(list->result, DB_OK);
-    ck_assert_int_eq(list->next->next->result, DB_OK);
-    ck_assert_int_eq(documents(), jsons[_i].valid ? 3 : 2);
-    tdb_free(list);
-}
-END_TEST
-
 /* The last guard: rows that the schema refuses. */
 START_TEST(a_row_that_is_refused_fails_alone)
 {
@@ -238,6 +187,11 @@ START_TEST(a_row_that_is_refused_fails_alone)
 END_TEST
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
+
+struct str {
+    const char *p;
+    size_t n;
+};
 
 START_TEST(bodies_are_stored_byte_for_byte)
 {
@@ -368,7 +322,6 @@ int main(void)
     tcase_add_test(t, a_precondition_fails_alone);
     tcase_add_test(t, deleting_what_is_absent_fails_alone);
     tcase_add_test(t, a_burst_that_changes_nothing_writes_nothing);
-    tcase_add_loop_test(t, json_that_does_not_parse_fails_alone, 0, COUNT(jsons));
     tcase_add_test(t, a_row_that_is_refused_fails_alone);
     tcase_add_test(t, bodies_are_stored_byte_for_byte);
     tcase_add_test(t, tokens_are_made_and_revoked);

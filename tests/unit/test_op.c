@@ -40,7 +40,7 @@ START_TEST(a_new_operation_is_empty)
     ck_assert_ptr_null(op->owner);
     ck_assert_int_eq(op->result, DB_OK);
     ck_assert_uint_eq(op->seq, 0);
-    ck_assert(!op->validate_json && !op->created);
+    ck_assert(!op->created);
     ck_assert(!op->precond.match.given && !op->precond.none_match.given && !op->precond.unmodified_given);
     for (int i = 0; i < DB_OP_VALUES; i++)
         ck_assert_int_eq(op->values[i].type, DB_VALUE_NONE);
@@ -411,12 +411,11 @@ START_TEST(a_decoded_operation_is_unconditional)
     unsigned char wire[200];
     struct db_op *op = token();
     op->precond.match.given = 1;
-    op->validate_json = 1;
     op->result = DB_EXISTS;
     op->seq = 9;
     size_t n = db_op_encode(op, wire, sizeof wire);
     struct db_op *back = db_op_decode(wire, n);
-    ck_assert(!back->precond.match.given && !back->validate_json);
+    ck_assert(!back->precond.match.given);
     ck_assert_int_eq(back->result, DB_OK);
     ck_assert_uint_eq(back->seq, 0);
     db_op_free(op);
