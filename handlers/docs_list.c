@@ -34,10 +34,12 @@ struct listing {
 
 static void put_item(struct listing *l, const struct db_doc_row *row)
 {
+    uint64_t taken = 0;
     json_raw(&l->json, l->items++ > 0 ? ",\n{" : "\n{");
     embed_facts(&l->json, (struct str){row->key, row->key_len}, &row->doc);
     if (l->bodies)
-        embed_body(&l->json, &row->doc);
+        taken = embed_body(&l->json, &row->doc);
+    l->left -= taken < l->left ? taken : l->left;
     json_raw(&l->json, "}");
 }
 
@@ -60,7 +62,6 @@ static bool list_row(void *arg, const struct db_doc_row *row)
     else
         put_item(l, row);
     l->rows++;
-    l->left -= bytes < l->left ? bytes : l->left;
     l->last_len = row->key_len < sizeof l->last ? row->key_len : sizeof l->last;
     memcpy(l->last, row->key, l->last_len);
     return !l->json.failed && !l->folders.failed;

@@ -34,12 +34,15 @@ static void put_base64(struct json *j, struct str body)
     json_raw(j, "\"");
 }
 
-void embed_body(struct json *j, const struct db_doc *doc)
+uint64_t embed_body(struct json *j, const struct db_doc *doc)
 {
+    size_t from = j->out->len;
     struct str type = {doc->type, doc->type_len}, body = {doc->body, (size_t)doc->size};
     if (body.p == NULL && doc->size > 0) {
         json_raw(j, ",\"omitted\":true");
-    } else if (content_is_json(type) && json_check_all(body.p, body.n, NULL)) {
+        return 0;
+    }
+    if (content_is_json(type) && json_check_all(body.p, body.n, NULL)) {
         json_raw(j, ",\"body\":");
         json_bytes(j, body);
     } else if (content_is_text(type) && utf8_ok(body.p, body.n)) {
@@ -48,4 +51,6 @@ void embed_body(struct json *j, const struct db_doc *doc)
     } else {
         put_base64(j, body);
     }
+    uint64_t half = (j->out->len - from) / 2;
+    return half > doc->size ? half : doc->size;
 }

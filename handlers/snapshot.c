@@ -66,9 +66,9 @@ static bool put_document(struct reading *r)
     }
     json_raw(&r->json, r->part.index > 0 ? ",\n{" : "\n{");
     embed_facts(&r->json, r->part.key, &doc);
-    embed_body(&r->json, &doc);
+    uint64_t taken = embed_body(&r->json, &doc);
+    r->left -= taken < r->left ? taken : r->left;
     json_raw(&r->json, "}");
-    r->left -= doc.body != NULL ? doc.size : 0;
     return true;
 }
 

@@ -167,3 +167,15 @@ def test_a_page_of_bodies_has_a_bound(make_hanji):
         after = page["next"]
     assert seen == [("a-large", True)] + [("m%02d" % i, False) for i in range(10)]
     assert sizes == [4 << 20, 4 << 20, 2 << 20]
+
+
+def test_what_escapes_make_of_bodies_has_a_bound(make_hanji):
+    """A control character takes six bytes of JSON."""
+    hanji = make_hanji(max_body="20m")
+    for i in range(6):
+        hanji.ask("PUT", "/docs/c%d" % i, body=b"\1" * (1 << 20), extra={"CONTENT_TYPE": "text/plain"})
+    page = hanji.ask("GET", "/docs/", query="include=body")
+    keys = json.dumps({"keys": ["c%d" % i for i in range(6)]}).encode()
+    snapshot = hanji.ask("POST", "/snapshot", body=keys, extra={"CONTENT_TYPE": "application/json"})
+    assert len(page.body) < 14 << 20 and json.loads(page.body)["next"]
+    assert len(snapshot.body) < 14 << 20 and json.loads(snapshot.body)["documents"][5]["omitted"]
