@@ -81,9 +81,9 @@ enum db_result db_login_json(struct db_reader *r, const void *json, size_t n,
     if (n == 0 || memchr(json, 0, n) != NULL)
         return DB_INVALID; /* SQLite reads up to a NUL, and JSON has none */
     db_reader_lend(r, NULL);
-    sqlite3_bind_text64(s, 1, json, n, SQLITE_TRANSIENT, SQLITE_UTF8);
+    /* Not copied: what there is of the password would stay until the next login. */
+    sqlite3_bind_text64(s, 1, json, n, SQLITE_STATIC, SQLITE_UTF8);
     int rc = sqlite3_step(s);
-    sqlite3_bind_null(s, 1);
     if (rc != SQLITE_ROW) {
         sqlite3_reset(s);
         sqlite3_clear_bindings(s);

@@ -29,7 +29,7 @@ enum db_result db_session_find(struct db_reader *r,
                                const unsigned char hash[DB_SESSION_HASH_BYTES],
                                struct db_session *session) __attribute__((warn_unused_result));
 
-/* What a JSON body of a login says. Pointers die as those above. */
+/* What a JSON body of a login says. Pointers die as those above, and with the text. */
 struct db_login {
     const char *user;
     size_t user_len;

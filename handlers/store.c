@@ -285,6 +285,7 @@ static enum verdict resume(struct park *p, struct call *c)
     struct write *w = (struct write *)p; /* park is its first member */
     enum verdict verdict = REPLY;
     session_of(c)->mount = (struct str){w->mount, w->mount_len};
+    session_of(c)->who = w->who;
     if (w->then != NULL)
         verdict = w->then(w, c);
     else if (c->resp != NULL)
@@ -333,6 +334,7 @@ static enum verdict park_write(struct call *c, struct db_op *op, const void *mor
     }
     *parked = w;
     keep_browser(c, &w->park);
+    w->who = s->who;
     w->mount_len = mount.n;
     if (mount.n > 0)
         memcpy(w->mount, mount.p, mount.n);

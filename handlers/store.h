@@ -76,6 +76,7 @@ struct write {
     struct db_op *op; /* set when it was applied */
     void (*answer)(struct write *w, struct call *c);
     const void *more; /* what store_write_more was given */
+    struct credential who; /* who asks: access_who when answer or then is called */
     enum verdict (*then)(struct write *w, struct call *c); /* what store_write_then was given */
     void *arg;
     size_t mount_len;
