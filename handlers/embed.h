@@ -15,7 +15,7 @@ void embed_facts(struct json *j, struct str key, const struct db_doc *doc);
 
 /* ,"body":… for JSON, as it stands; ,"text":… for text; ,"base64":… for anything else, and for what
  * is not what its type says; ,"omitted":true when doc has no body although it is not empty. Returns
- * what it takes of EMBED_ALL_MAX: the bytes of the body, more where JSON has to escape most of it. */
+ * what it takes of EMBED_ALL_MAX: the bytes of the body, more where JSON must escape most of it. */
 uint64_t embed_body(struct json *j, const struct db_doc *doc);
 
 #endif
