@@ -18,10 +18,11 @@ struct wanted {
     bool force;
 };
 
-/* Counts of what was done. */
+/* What was done. */
 struct outcome {
     uint64_t documents;
     uint64_t left_out; /* keys that no JSON can hold */
+    int failed;        /* errno of a write that failed */
 };
 
 static int usage(const char *why)
@@ -90,9 +91,10 @@ static enum db_result write_all(struct export_out *o, struct db_export *e, const
     return result == DB_NONE ? DB_OK : result;
 }
 
-static int tell(const struct wanted *w, const struct outcome *done, int failed,
-                enum db_result result, const struct db_error *error)
+static int tell(const struct wanted *w, const struct outcome *done, enum db_result result,
+                const struct db_error *error)
 {
+    int failed = done->failed;
     progress_end();
     if (failed != 0)
         fprintf(stderr, "hanji export: %s: %s\n", w->file ? w->file : "standard output",
@@ -109,9 +111,8 @@ static int tell(const struct wanted *w, const struct outcome *done, int failed,
     return failed == 0 && result == DB_OK && done->left_out == 0 ? CTL_OK : CTL_FAILED;
 }
 
-/* Into fd; the errno of a failed write in *failed. */
 static enum db_result export_to(int fd, const struct conf *conf, const struct wanted *w,
-                                struct outcome *done, int *failed, struct db_error *error)
+                                struct outcome *done, struct db_error *error)
 {
     struct db_config db = store_db_config(conf);
     struct export_out o = {.fd = fd};
@@ -125,7 +126,7 @@ static enum db_result export_to(int fd, const struct conf *conf, const struct wa
         result = write_all(&o, e, w, done);
     db_export_close(e);
     buf_free(&o.buf);
-    *failed = o.failed;
+    done->failed = o.failed;
     return result;
 }
 
@@ -136,32 +137,32 @@ static int to_file(const struct conf *conf, const struct wanted *w)
     struct db_place to, part;
     struct db_error error = {""};
     struct outcome done = {0};
-    int failed = 0, fd = -1;
+    int fd = -1;
     enum db_result result = db_place_open(&to, w->file, &error);
     if (result == DB_OK)
         result = db_place_judge(&to, conf->database, w->force, &error);
     part = to;
     if (result == DB_OK && (!db_place_name(&part, ".hanji-export.%ld.part", (long)getpid()) ||
                             !db_place_path(&part, "", watch.temp)))
-        failed = ENAMETOOLONG;
+        done.failed = ENAMETOOLONG;
     progress_watch(&watch);
-    if (result == DB_OK && failed == 0) {
+    if (result == DB_OK && done.failed == 0) {
         watch.unfinished = 1; /* before it is there: a signal may come at once */
         fd = db_place_make(&part, 0600);
-        failed = fd < 0 ? errno : 0;
+        done.failed = fd < 0 ? errno : 0;
     }
     if (fd >= 0) {
-        result = export_to(fd, conf, w, &done, &failed, &error);
-        if (result == DB_OK && failed == 0 &&
+        result = export_to(fd, conf, w, &done, &error);
+        if (result == DB_OK && done.failed == 0 &&
             (fsync(fd) != 0 || !db_place_put(&to, part.name, w->force) || !db_place_sync(&to)))
-            failed = errno;
-        if (result != DB_OK || failed != 0)
+            done.failed = errno;
+        if (result != DB_OK || done.failed != 0)
             unlink(watch.temp);
         close(fd);
     }
     watch.unfinished = 0;
     db_place_close(&to);
-    return tell(w, &done, failed, result, &error);
+    return tell(w, &done, result, &error);
 }
 
 int ctl_export(const struct conf *conf, int argc, char **argv)
@@ -169,12 +170,11 @@ int ctl_export(const struct conf *conf, int argc, char **argv)
     struct wanted w = {.prefix = "", .after = ""};
     struct outcome done = {0};
     struct db_error error = {""};
-    int failed = 0;
     const char *wrong = parse(&w, argc, argv);
     if (wrong != NULL)
         return usage(wrong);
     if (w.file != NULL)
         return to_file(conf, &w);
-    enum db_result result = export_to(STDOUT_FILENO, conf, &w, &done, &failed, &error);
-    return tell(&w, &done, failed, result, &error);
+    enum db_result result = export_to(STDOUT_FILENO, conf, &w, &done, &error);
+    return tell(&w, &done, result, &error);
 }
