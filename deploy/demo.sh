@@ -377,11 +377,17 @@ Store a document, read it, list what is there:
   curl -i -X PUT -H 'Authorization: Bearer $token' -H 'Content-Type: text/plain' -d 'hello, paper' $url/docs/notes/hello
   curl -i -H 'Authorization: Bearer $token' $url/docs/notes/hello
   curl -H 'Authorization: Bearer $token' '$url/docs/notes/?limit=10'
+
+Make a shell ready for the examples of the documents:
+  . $env_file
+  auth="Authorization: Bearer \$HANJI_TOKEN"
+  hanji() { "\$HANJI_BIN" -c "\$HANJI_CONF" "\$@"; }
 END
 }
 
 stop() {
     open_data
+    [ -d "$data" ] || [ -n "$(nginx_pids)$(hanji_pids)" ] || echo "no demo in $data"
     port=$(remembered HANJI_URL) tls_port=$(remembered HANJI_TLS_URL)
     stop_nginx || die "cannot end nginx: $(nginx_pids | tr '\n' ' ')"
     stop_hanji || die "cannot end hanji: $(hanji_pids | tr '\n' ' ')"

@@ -89,6 +89,10 @@ def test_start_tells_how_to_use_it_and_stop_leaves_nothing(demos):
     assert NAMES <= set(env)
     assert env["HANJI_URL"] in said and env["HANJI_TOKEN"] in said
     assert said.count("\n  curl ") == 3
+    ready = said.split("examples of the documents:\n")[1]
+    done = subprocess.run(["bash", "-c", ready + "curl -sf -H \"$auth\" $HANJI_URL/status; hanji sql 'SELECT count(*) FROM token'"],
+                          stdout=subprocess.PIPE, text=True, timeout=20)
+    assert '"documents":0' in done.stdout and done.stdout.endswith("\n1\n")
     assert (demo.folder / "demo.env").stat().st_mode & 0o77 == 0, "the token is nobody else's"
     assert (demo.folder / "token").stat().st_mode & 0o77 == 0
     for line in re.findall(r"^  (curl .*)$", said, re.M):
@@ -103,7 +107,7 @@ def test_start_tells_how_to_use_it_and_stop_leaves_nothing(demos):
     assert demo.processes() == []
     assert demo.env()["HANJI_PID"] == ""
     demo.run("status", expect=1)
-    demo.run("stop")
+    assert demo.run("stop") == ""
 
 
 def test_start_again_keeps_data_token_ports_and_processes(demos):
@@ -157,8 +161,9 @@ def test_stop_when_the_folder_is_gone(demos):
     demo.start()
     assert demo.processes() != []
     shutil.rmtree(demo.folder)
-    demo.run("stop")
+    assert demo.run("stop") == ""
     assert demo.processes() == []
+    assert "no demo in" in demo.run("stop")
 
 
 def test_side_by_side(demos):

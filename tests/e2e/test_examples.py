@@ -17,11 +17,11 @@ from test_demo import Demo
 DOCUMENTS = ["README.md", "docs/api.md", "docs/sql.md"]
 NUMBERS = itertools.count(1)
 
-# As the documents' readers have them, after `. demo.env`.
-PRELUDE = """set -a; . "$1"; set +a
-auth="Authorization: Bearer $HANJI_TOKEN"
+# What the documents tell their readers to do first, and nothing more.
+FIRST = """auth="Authorization: Bearer $HANJI_TOKEN"
 hanji() { "$HANJI_BIN" -c "$HANJI_CONF" "$@"; }
 """
+PRELUDE = '. "$1"\n' + FIRST
 BETWEEN = "=====next====="
 
 VARIES = [
@@ -70,6 +70,13 @@ def demo(base):
     ("Server: nginx", "Server: nginx/1.22.1", True), ('"seq":4', '"seq":5', False)])
 def test_what_counts_as_the_same(expected, got, same):
     assert (plain("curl", expected) == plain("curl", got)) == same
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/api.md"])
+def test_the_reader_is_told_what_the_examples_need(document):
+    text = (harness.REPOSITORY / document).read_text(encoding="utf-8")
+    told = text.index(". /var/lib/hanji-demo/demo.env")
+    assert told < text.index(FIRST, told) < text.index("```console")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
