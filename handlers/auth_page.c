@@ -33,12 +33,14 @@ static const char style[] =
 
 #define STYLE_HASH "sha256-n2p9p5F3b9RUnrBd+irsIhLnNGt/D+ezuUTwJ1mtFmg="
 
-static void put_head(struct json *j)
+static void put_head(struct json *j, const char *title)
 {
     json_raw(j, "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
                 "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
                 "<meta name=\"color-scheme\" content=\"light dark\">\n"
-                "<title>Log in</title>\n<style>");
+                "<title>");
+    json_raw(j, title);
+    json_raw(j, "</title>\n<style>");
     json_raw(j, style);
     json_raw(j, "</style>\n<main>\n");
 }
@@ -118,7 +120,7 @@ void auth_page(struct call *c, const struct auth_page *page)
     s->link.len = 0;
     bool ok = path_encode(&s->link, s->mount);
     struct str mount = {(const char *)s->link.data, s->link.len};
-    put_head(&j);
+    put_head(&j, page->user.n > 0 ? "Logged in" : "Log in");
     if (page->user.n > 0)
         put_logout(&j, mount, page);
     else

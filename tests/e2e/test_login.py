@@ -530,6 +530,7 @@ def test_the_policy_names_the_style_of_the_page(hanji):
 
 def test_the_page_knows_who_is_logged_in(hanji, person):
     text = page(hanji, HTTP_COOKIE=login(hanji, person)).body.decode()
+    assert "<title>Logged in</title>" in text
     assert "<b>%s</b>" % person in text and 'action="/auth/logout"' in text and 'name="password"' not in text
 
 
