@@ -69,11 +69,14 @@ static void as_page(struct json *j, const struct saying *s)
 {
     const char *title = resp_reason(s->status);
     json_raw(j, "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">"
-                "<meta name=\"viewport\" content=\"width=device-width\"><title>");
+                "<meta name=\"viewport\" content=\"width=device-width\">"
+                "<meta name=\"color-scheme\" content=\"light dark\"><title>");
     json_raw(j, title);
     json_raw(j, "</title><style>body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;"
                 "margin:15vh auto;padding:0 1rem;color:#222;background:#fdfcf8}"
-                "small{color:#666}</style><h1>");
+                "small{color:#666}@media(prefers-color-scheme:dark){"
+                "body{color:#ece7dc;background:#1d1b18}a{color:#9fd3c3}small{color:#a8a196}}"
+                "</style><h1>");
     json_u64(j, s->status);
     json_raw(j, " ");
     json_raw(j, title);
