@@ -22,7 +22,8 @@ METHODS = ("get", "head", "put", "post", "patch", "delete", "options", "trace")
 CARRIED = {"server", "date", "connection", "content-length", "content-type", "content-encoding", "transfer-encoding",
            "vary", "status", "x-hanji-status", "keep-alive"}
 # Made by nginx also when hanji was asked: the client left, hanji was not there, hanji was too slow.
-OF_NGINX = (499, 502, 504)
+CLIENT_LEFT = 499
+OF_NGINX = (CLIENT_LEFT, 502, 504)
 EVERY_SO_MANY = 50      # bodies of one kind that are judged after the first ones
 
 
@@ -59,6 +60,7 @@ class Contract:
         self.operations = {(template, method.upper()): self.whole(item[method]["responses"])
                            for template, item in paths.items() for method in (*METHODS, "any") if method in item}
         self.unlisted = {kind: self.whole(found) for kind, found in self.document["x-unlisted"].items()}
+        self.by_nginx = self.whole(self.document.get("x-by-nginx", {}))
         self.lock = threading.Lock()
         self.seen = collections.Counter()       # (template or "path" or "method", method, status)
         self.strange = {}                       # the same of what is not written down: an example
@@ -168,15 +170,23 @@ class Contract:
         return jsonschema.Draft202012Validator({"components": self.document["components"], **schema})
 
     def take_log(self, path, mount):
-        """Counts every request of an nginx's log (see nginx.conf.in) that hanji was asked for."""
+        """Counts every request of an nginx's log (see nginx.conf.in) that hanji was asked for, and the errors in its place."""
         for line in path.read_bytes().splitlines():
             method, target, status, by_hanji, uri = line.split(b"\t", 4)
             found = below(normal(target), mount)
             if (found is None or self.template(found) is None) and self.template(below(uri, mount) or b""):
                 # nginx asked for something in its place: an error_page, which is a GET
                 method, found = b"HEAD" if method == b"HEAD" else b"GET", below(uri, mount)
-            if by_hanji and int(status) not in OF_NGINX and found is not None:
-                self.count(method, found, int(status))
+            status, of_nginx = int(status), int(status) in OF_NGINX or not by_hanji
+            if found is not None and not of_nginx:
+                self.count(method, found, status)
+            elif found is not None and self.template(found) and 400 <= status != CLIENT_LEFT:
+                key = ("by nginx", "", status)
+                with self.lock:
+                    if status in self.by_nginx:
+                        self.seen[key] += 1
+                    else:
+                        self.strange.setdefault(key, "%s %r" % (method.decode("latin-1"), found))
 
     # the end
 
@@ -186,9 +196,11 @@ class Contract:
                  for (template, method, status), example in sorted(self.strange.items(), key=str)]
         listed = [(template, method, status) for (template, method), operation in self.operations.items()
                   for status in operation]
-        listed += [(kind, "", status) for kind, statuses in self.unlisted.items() for status in statuses]
-        return wrong + ["never seen: %s %s: %d" % (method or "any", "of no " + template if not method else template,
-                                                   status)
+        listed += [(kind, "", status) for kind, statuses in {**self.unlisted, "by nginx": self.by_nginx}.items()
+                   for status in statuses]
+        names = {"path": "any of no path", "method": "any of no method"}
+        return wrong + ["never seen: %s: %d" % ("%s %s" % (method, template) if method else names.get(template, template),
+                                                status)
                         for template, method, status in listed if not self.seen[template, method, status]]
 
 

@@ -20,6 +20,7 @@ paths:
   /docs/{name}/: {get: {responses: {"200": {content: {application/json: {schema: {type: array}}}}}}}
   /docs/: {get: {responses: {"200": {}}}}
 x-common-headers: {}
+x-by-nginx: {"502": {}}
 x-internal: {/asked: {any: {responses: {"204": {}}}}}
 x-unlisted: {path: {"404": {}}, method: {"405": {headers: {Allow: {required: true, schema: {}}}}}}
 components:
@@ -88,8 +89,9 @@ def test_what_was_never_seen(small):
         small.judge(*RIGHT[name])
     small.count("PUT", b"/docs/a", 204)
     small.count("MOVE", b"/asked", 204)
-    assert small.verdict() == ["never seen: GET /docs/: 200"]
+    assert small.verdict() == ["never seen: GET /docs/: 200", "never seen: by nginx: 502"]
     small.count("GET", b"/docs/", 200)
+    small.seen["by nginx", "", 502] += 1
     assert small.verdict() == []
 
 
@@ -119,6 +121,10 @@ GET /h/docs/b 200  /h/docs/b
 PUT /h/docs/c%2Fd?x 418 502,418 /h/docs/c/d
 GET /docs/a 500 500 /docs/a
 GET /h/docs/e 502 502 /h/docs/e
+GET /h/docs/e 502  /h/docs/e
+GET /h/docs/e 499 200 /h/docs/e
+GET /h/docs/e 503  /h/docs/e
+GET /h/other 400  /h/other
 POST /h 404 404 /h
 GET /h/docs/\xff 204 204 /h/docs/\xff
 POST /application 200 200 /h/docs/
@@ -132,8 +138,8 @@ def test_the_log_counts_what_hanji_was_asked(small, tmp_path):
     log.write_bytes(LOG.replace(b" ", b"\t"))
     small.take_log(log, "/h")
     assert small.seen == {("/docs/{key}", "GET", 200): 1, ("path", "", 404): 1, ("/docs/", "GET", 200): 1,
-                          ("/asked", "ANY", 204): 1}
-    assert set(small.strange) == {("/docs/{key}", "PUT", 418), ("/docs/{key}", "GET", 204)}
+                          ("/asked", "ANY", 204): 1, ("by nginx", "", 502): 2}
+    assert set(small.strange) == {("/docs/{key}", "PUT", 418), ("/docs/{key}", "GET", 204), ("by nginx", "", 503)}
 
 
 REQUEST = fastcgi.request("PUT", "/docs/k", body=b"x" * 70000)

@@ -1,6 +1,8 @@
 """Errors: which, in which shape, for which client."""
 import html.parser
+import os
 import re
+import signal
 
 import pytest
 
@@ -123,6 +125,31 @@ def test_errors_are_not_stored_documents(site, box):
     """An error says so in its headers; caches do not keep it as a document."""
     answer = site.get(box + "k")
     assert answer.header("ETag") is None and answer.header("Last-Modified") is None
+
+
+def test_hanji_is_too_slow(base, certificate):
+    """nginx says so, as a problem; what it asked is answered to nobody."""
+    site = harness.Site(base / "stopped", certificate)
+    params = site.nginx.base / "params.conf"
+    text = params.read_text()
+    assert "fastcgi_read_timeout 75s;" in text
+    params.write_text(text.replace("fastcgi_read_timeout 75s;", "fastcgi_read_timeout 1s;"))
+    site.start()
+    worker = site.hanji.worker()
+    try:
+        os.kill(worker, signal.SIGSTOP)
+        answer = site.get("/docs/x")
+        os.kill(worker, signal.SIGCONT)
+        check_problem(answer, 504)
+        assert int(answer.header("Retry-After")) > 0
+        assert site.get("/docs/x").status == 404
+    finally:
+        os.kill(worker, signal.SIGCONT)
+        site.stop()
+
+
+def test_nginx_refuses_trace(site, box):
+    assert site.http("TRACE", box + "k").status == 405
 
 
 def test_health_is_for_all(site):

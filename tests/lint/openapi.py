@@ -221,7 +221,8 @@ class Form:
         """Our own part: answers to what is in no path, and headers that all have."""
         for name, header in self.document.get("x-common-headers", {}).items():
             self.header("x-common-headers.%s" % name, name, header)
-        for kind, responses in self.document["x-unlisted"].items():
+        by_nginx = self.document.get("x-by-nginx", {})
+        for kind, responses in {**self.document["x-unlisted"], "x-by-nginx": by_nginx}.items():
             for status, response in responses.items():
                 self.response("x-unlisted.%s %s" % (kind, status), response)
 
