@@ -148,6 +148,10 @@ def test_hanji_is_too_slow(base, certificate):
         site.stop()
 
 
+def test_nginx_refuses_an_address_beyond_its_buffer(site, box):
+    assert site.get(box + "a" * 9000).status == 414
+
+
 def test_nginx_refuses_trace(site, box):
     assert site.http("TRACE", box + "k").status == 405
 
