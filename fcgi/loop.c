@@ -184,11 +184,12 @@ static void accept_all(struct loop *l, int listener, bool operator_)
     }
 }
 
-/* When even the app's own 500 could not be built: memory is short, or a head is broken. */
+/* When even the app's own error could not be built: memory is short, or a head is broken. */
 static void last_resort(struct resp *r)
 {
     resp_reset(r);
     resp_start(r, 500);
+    resp_header(r, "Cache-Control", STR_LIT("no-store"));
     resp_body(r, NULL, 0);
 }
 

@@ -20,7 +20,7 @@ enum verdict {
     REPLY,  /* the response is built */
     PARK,   /* loop_park was called: the answer comes by loop_resume */
     STREAM, /* the head is built and loop_stream was called: the body comes in pieces */
-    FAIL,   /* the handler could not build one: dispatch answers 500 */
+    FAIL,   /* memory is short: dispatch answers 503 */
 };
 
 struct loop;

@@ -4,11 +4,17 @@
 
 #include "fcgi/frame.h"
 
+static void no_memory(struct resp *r)
+{
+    r->failed = true;
+    r->no_memory = true;
+}
+
 static void open_record(struct resp *r)
 {
     r->record = r->out->len;
     if (!buf_reserve(r->out, FRAME_HEADER_BYTES, RESP_MAX))
-        r->failed = true;
+        no_memory(r);
     else
         r->out->len += FRAME_HEADER_BYTES;
 }
@@ -34,7 +40,7 @@ static void put(struct resp *r, const void *p, size_t n)
         }
         size_t take = n < room ? n : room;
         if (!buf_add(r->out, from, take, RESP_MAX)) {
-            r->failed = true;
+            no_memory(r);
             return;
         }
         from += take;
@@ -228,5 +234,5 @@ void resp_finish(struct resp *r, bool retire)
         n += 16;
     }
     if (!buf_add(r->out, tail, n, RESP_MAX))
-        r->failed = true;
+        no_memory(r);
 }

@@ -4,7 +4,7 @@
  * Every part is written once, where it is sent from; a record header is left open in front and
  * filled in when the record is full or the response ends. Header values with control characters
  * and heads above RESP_HEAD_MAX make the response fail (resp_failed), never a split header or
- * nginx's "too big header"; the caller then resets and answers 500.
+ * nginx's "too big header"; the caller then resets and answers an error.
  *
  * Called on the loop's thread. Follows RFC 3875 (Status field) as FastCGI responders do. */
 #ifndef HANJI_FCGI_RESP_H
@@ -28,6 +28,7 @@ struct resp {
     bool no_content; /* HEAD, 204, 304: the length is told, the body is not sent */
     bool head_request;
     bool failed;
+    bool no_memory; /* why it failed, if it was not the head */
 };
 
 void resp_init(struct resp *r, struct buf *out, uint16_t id, bool head_request);

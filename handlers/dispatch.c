@@ -154,9 +154,11 @@ enum verdict dispatch(struct call *c)
 
 enum verdict dispatch_settle(struct call *c, enum verdict verdict)
 {
-    if (verdict == FAIL || (verdict == REPLY && c->resp->failed)) {
-        problem(c, 500, "The answer could not be built; the server's log says more.");
-        return REPLY;
-    }
-    return verdict;
+    if (verdict == FAIL || (verdict == REPLY && c->resp->no_memory))
+        problem_result(c, DB_NO_MEMORY, 0);
+    else if (verdict == REPLY && c->resp->failed)
+        problem(c, 500, "The answer could not be built: its head is broken or too long.");
+    else
+        return verdict;
+    return REPLY;
 }

@@ -11,7 +11,8 @@ enum verdict dispatch(struct call *c);
 /* Answers 401, 403 or 500 unless access is ACCESS_OK; true when it answered. */
 bool dispatch_refused(struct call *c, enum access access) __attribute__((warn_unused_result));
 
-/* What the loop may be told: a handler's FAIL, or a head that could not be built, becomes a 500. */
+/* What the loop may be told: a handler's FAIL (memory is short) becomes a 503, a broken head a
+ * 500. */
 enum verdict dispatch_settle(struct call *c, enum verdict verdict);
 
 enum { DISPATCH_METHODS_MAX = 64 };

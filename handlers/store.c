@@ -290,6 +290,8 @@ static enum verdict resume(struct park *p, struct call *c)
         verdict = w->then(w, c);
     else if (c->resp != NULL)
         w->answer(w, c);
+    if (w->then == NULL && c->resp != NULL && c->resp->failed) /* what was done is done */
+        problem(c, 500, "The answer could not be built: read what is stored before asking again.");
     db_op_free(w->op);
     return verdict;
 }

@@ -273,6 +273,7 @@ START_TEST(a_head_has_a_cap)
     ck_assert(!r.failed);
     resp_header(&r, "Y", STR_LIT(""));
     ck_assert(r.failed);
+    ck_assert(!r.no_memory);
     resp_reset(&r);
     resp_start(&r, 200);
     resp_header(&r, "X", (struct str){value, RESP_HEAD_MAX - 4});
