@@ -1,13 +1,19 @@
 #include "seal/digest.h"
 
 #include <sodium.h>
+#include <stdint.h>
 
-_Static_assert(sizeof(crypto_generichash_state) <= sizeof((struct seal_digest *)0)->state,
+enum { ALIGN = 64 };
+
+_Static_assert(sizeof(crypto_generichash_state) + ALIGN - 1 <=
+                   sizeof((struct seal_digest *)0)->room,
                "room for libsodium's state");
 
+/* Aligned by hand: not every stack that a compiler or a sanitizer makes keeps such an alignment. */
 static crypto_generichash_state *state(struct seal_digest *d)
 {
-    return (crypto_generichash_state *)(void *)d->state;
+    size_t off = (ALIGN - (uintptr_t)d->room % ALIGN) % ALIGN;
+    return (crypto_generichash_state *)(void *)(d->room + off);
 }
 
 void seal_digest_init(struct seal_digest *d)

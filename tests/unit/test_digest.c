@@ -79,6 +79,24 @@ START_TEST(nothing_added_changes_nothing)
 }
 END_TEST
 
+/* Wherever it lies: on a thread's stack, in another struct. */
+START_TEST(alignment_does_not_matter)
+{
+    static unsigned char memory[sizeof(struct seal_digest) + 64];
+    for (size_t off = 0; off < 64; off++) {
+        struct seal_digest *d = (struct seal_digest *)(void *)(memory + off);
+        unsigned char digest[SEAL_DIGEST_BYTES];
+        char hex[SEAL_DIGEST_HEX_LEN + 1];
+        seal_digest_init(d);
+        seal_digest_add(d, "ab", 2);
+        seal_digest_add(d, "c", 1);
+        seal_digest_end(d, digest);
+        seal_digest_hex(digest, hex);
+        ck_assert_str_eq(hex, known[1].hex);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("digest");
@@ -86,6 +104,7 @@ int main(void)
     tcase_add_loop_test(t, known_answers, 0, COUNT(known));
     tcase_add_loop_test(t, pieces_do_not_matter, 0, COUNT(pieces));
     tcase_add_test(t, every_bit_counts);
+    tcase_add_test(t, alignment_does_not_matter);
     tcase_add_test(t, nothing_added_changes_nothing);
     return run_suite(s);
 }
