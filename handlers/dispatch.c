@@ -44,10 +44,11 @@ size_t dispatch_methods(const struct route *route, char out[DISPATCH_METHODS_MAX
 
 static void answer_method(struct call *c, const struct route *route)
 {
-    char allow[DISPATCH_METHODS_MAX];
+    static const char only[] = "This address knows these methods only: ";
+    char allow[DISPATCH_METHODS_MAX], detail[sizeof only + sizeof allow];
     dispatch_methods(route, allow);
-    problem_with(c, 405, "This resource does not have that method.",
-                 (struct problem_header){"Allow", allow});
+    snprintf(detail, sizeof detail, "%s%s.", only, allow);
+    problem_with(c, 405, detail, (struct problem_header){"Allow", allow});
 }
 
 /* How to authenticate here. Basic comes first where it is taken: programs that know nothing else

@@ -97,6 +97,7 @@ def test_the_key_must_fit(site, box):
 def test_to_a_document(site, box):
     got = create(site, box + "k")
     assert got.status == 405 and "POST" not in got.header("Allow")
+    assert got.header("Allow") in got.json()["detail"]
     assert "POST" in site.http("PUT", box, b"x").header("Allow")
 
 
