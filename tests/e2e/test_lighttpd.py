@@ -89,12 +89,14 @@ def lighttpd(base, request):
     name = "lighttpd" + request.param.replace("/", "-")
     hanji = harness.Hanji(base / name / "hanji", sendfile_header="x-sendfile", public="pub/", max_body="80m")
     hanji.start()
-    hanji.token = hanji.new_token("full", read=["/"], write=["/"])
-    server = Lighttpd(base / name / "lighttpd", hanji, request.param)
-    server.start()
-    yield server
-    server.stop()
-    hanji.stop()
+    try:
+        hanji.token = hanji.new_token("full", read=["/"], write=["/"])
+        server = Lighttpd(base / name / "lighttpd", hanji, request.param)
+        server.start()
+        yield server
+        server.stop()
+    finally:
+        hanji.stop()
 
 
 @pytest.fixture(scope="module")
