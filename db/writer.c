@@ -29,7 +29,7 @@ enum {
     SEARCH_BACKLOG = 1024,   /* operations, beyond which a step is made though it is not quiet */
     PRUNE_BACKLOG = 100000, /* entries not looked at, beyond which bursts pay for pruning too */
     YIELD_NS = 500000,
-    STACK_BYTES = 512 << 10,
+    STACK_BYTES = 1 << 20,
     ERROR_PAGE_BYTES = 4096,
 };
 
