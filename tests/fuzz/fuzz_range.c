@@ -8,12 +8,15 @@
 
 enum { MANY = 4096 };
 
-/* Digits as a number that stops growing far above every size here. */
+/* Digits as a number; all that are larger than 62 bits can hold are the same. */
 static size_t digits(const char *p, size_t n, uint64_t *v)
 {
+    const uint64_t most = UINT64_C(1) << 62;
     size_t i = 0;
-    for (*v = 0; i < n && isdigit((unsigned char)p[i]); i++)
-        *v = *v > 1000000000000 ? *v : *v * 10 + (uint64_t)(p[i] - '0');
+    for (*v = 0; i < n && isdigit((unsigned char)p[i]); i++) {
+        *v = *v > most / 10 ? most : *v * 10 + (uint64_t)(p[i] - '0');
+        *v = *v > most ? most : *v;
+    }
     return i;
 }
 
