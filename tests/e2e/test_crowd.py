@@ -199,8 +199,8 @@ def test_nothing_leaks(hanji):
     open_before, memory_before = harness.descriptors(worker), harness.resident_bytes(worker)
     rounds(5000)
     settled(hanji, open_before)
-    if not harness.sanitized():
-        assert harness.resident_bytes(worker) - memory_before < (2 << 20)
+    if not harness.sanitized():     # the page caches (3 MiB) may fill meanwhile
+        assert harness.resident_bytes(worker) - memory_before < (4 << 20)
 
 
 def test_abandoned_through_nginx(site, box):
