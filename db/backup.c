@@ -11,12 +11,6 @@
 #include "db/copy.h"
 #include "db/place.h"
 
-static enum db_result refuse(struct db_error *error, const char *path, const char *why)
-{
-    db_set_error(error, "%.300s: %s", path, why);
-    return DB_REFUSED;
-}
-
 /* The cause of a failed system call on path. */
 static enum db_result failed(struct db_error *error, const char *path)
 {
@@ -35,7 +29,7 @@ static enum db_result name_file(struct db_place *to, struct db_error *error)
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", gmtime_r(&now, &tm));
     if (db_place_name(to, "hanji-%s.db", stamp))
         return DB_OK;
-    return refuse(error, to->folder, "the name is too long");
+    return db_refuse(error, to->folder, "the name is too long");
 }
 
 /* The copy holds what the snapshot held, and nothing in it is wrong. */
@@ -96,7 +90,7 @@ static enum db_result copy_to(struct db_backup *b, const struct db_config *confi
     struct db_place part = *to;
     if (!db_place_name(&part, ".hanji-backup.%ld.part", (long)getpid()) ||
         !db_place_path(&part, "", b->watch->temp))
-        return refuse(error, to->folder, "the name is too long");
+        return db_refuse(error, to->folder, "the name is too long");
     b->watch->unfinished = 1; /* before it is there: a signal may come at once */
     int fd = db_place_make(&part, 0600);
     if (fd < 0) {
@@ -125,7 +119,7 @@ enum db_result db_backup(const struct db_config *config, struct db_backup *b,
     if (result == DB_OK)
         result = db_place_judge(&to, config->path, b->replace, error);
     if (result == DB_OK && !db_place_path(&to, "", b->path))
-        result = refuse(error, to.folder, "the name is too long");
+        result = db_refuse(error, to.folder, "the name is too long");
     if (result == DB_OK)
         result = copy_to(b, config, &to, error);
     db_place_close(&to);

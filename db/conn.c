@@ -81,6 +81,12 @@ const char *db_result_text(enum db_result result)
     return "unknown";
 }
 
+enum db_result db_refuse(struct db_error *error, const char *path, const char *why)
+{
+    db_set_error(error, "%.300s: %s", path, why);
+    return DB_REFUSED;
+}
+
 void db_set_error(struct db_error *error, const char *format, ...)
 {
     va_list args;

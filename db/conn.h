@@ -155,6 +155,9 @@ enum db_result db_conn_failed(struct db_conn *c);
 /* The named cause for an SQLite result code. */
 enum db_result db_cause(int sqlite_code);
 
+/* DB_REFUSED, and an error that says why of path. */
+enum db_result db_refuse(struct db_error *error, const char *path, const char *why);
+
 void db_set_error(struct db_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -54,7 +54,7 @@ enum db_result db_doc_body(struct db_reader *r, const struct db_doc *doc,
     return db_body_read(&r->conn, doc->id, doc->size, each, arg);
 }
 
-static bool behind(const struct db_doc_range *range)
+bool db_doc_behind(const struct db_doc_range *range)
 {
     size_t n = range->after_len < range->prefix_len ? range->after_len : range->prefix_len;
     int order = n > 0 ? memcmp(range->after, range->prefix, n) : 0;
@@ -78,16 +78,16 @@ static void skip_folder(struct bounds *b, const char *folder, size_t n)
 /* Behind a key is what begins with it and a NUL. */
 static void set_start(struct bounds *b, const struct db_doc_range *range)
 {
-    const char *from = behind(range) ? range->after : range->prefix;
-    size_t n = behind(range) ? range->after_len : range->prefix_len;
-    if (behind(range) && range->folders && from[n - 1] == '/') {
+    const char *from = db_doc_behind(range) ? range->after : range->prefix;
+    size_t n = db_doc_behind(range) ? range->after_len : range->prefix_len;
+    if (db_doc_behind(range) && range->folders && from[n - 1] == '/') {
         skip_folder(b, from, n);
         return;
     }
     if (n > 0)
         memcpy(b->from, from, n);
     b->from[n] = 0;
-    b->from_len = n + behind(range);
+    b->from_len = n + db_doc_behind(range);
 }
 
 static sqlite3_stmt *list_statement(struct db_reader *r, const struct db_doc_range *range,

@@ -55,6 +55,9 @@ struct db_doc_range {
     int64_t body_max; /* bodies of at most that many bytes come along; -1: none */
 };
 
+/* True when the part begins behind after, not at its prefix: after lies within it, or behind it. */
+bool db_doc_behind(const struct db_doc_range *range);
+
 /* Calls each for every row in order, until it returns false. */
 enum db_result db_doc_list(struct db_reader *r, const struct db_doc_range *range,
                            bool (*each)(void *arg, const struct db_doc_row *row), void *arg)

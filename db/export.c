@@ -27,9 +27,7 @@ static void close_blob(struct db_export *e)
 
 static void set_range(struct db_export *e, const struct db_doc_range *range)
 {
-    size_t n = range->after_len < range->prefix_len ? range->after_len : range->prefix_len;
-    int order = n > 0 ? memcmp(range->after, range->prefix, n) : 0;
-    bool behind = order > 0 || (order == 0 && range->after_len > range->prefix_len);
+    bool behind = db_doc_behind(range);
     e->after_len = behind ? range->after_len : range->prefix_len;
     if (e->after_len > 0)
         memcpy(e->after, behind ? range->after : range->prefix, e->after_len);

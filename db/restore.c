@@ -31,12 +31,6 @@ struct target {
     struct stat st;
 };
 
-static enum db_result refuse(struct db_error *error, const char *path, const char *why)
-{
-    db_set_error(error, "%.300s: %s", path, why);
-    return DB_REFUSED;
-}
-
 static enum db_result failed(struct db_error *error, const char *path)
 {
     int why = errno;
@@ -66,10 +60,10 @@ static enum db_result open_target(struct target *t, const char *database, struct
     if (result != DB_OK)
         return result;
     if (t->at.name[0] == 0 || !db_place_path(&t->at, "", t->path))
-        return refuse(error, path, "this is no name for a database");
+        return db_refuse(error, path, "this is no name for a database");
     t->exists = db_place_stat(&t->at, "", &t->st);
     if (t->exists && !S_ISREG(t->st.st_mode))
-        return refuse(error, t->path, "something that is no file is there");
+        return db_refuse(error, t->path, "something that is no file is there");
     int64_t pid = locked_by(&t->at, "-shm", SHM_DMS_AT, 1);
     if (pid == 0)
         pid = locked_by(&t->at, "", PENDING_AT, PENDING_BYTES);
@@ -89,7 +83,7 @@ static enum db_result open_source(struct db_conn *from, const char *source, cons
         return result;
     if (t->exists && stat(source, &st) == 0 && st.st_dev == t->st.st_dev &&
         st.st_ino == t->st.st_ino)
-        return refuse(error, source, "this is the database itself");
+        return db_refuse(error, source, "this is the database itself");
     result = db_copy_begin(from, source, totals, error);
     if (result != DB_OK)
         return result;
@@ -139,7 +133,8 @@ static enum db_result ask_old(const struct target *t, struct db_restore *r, uint
         db_conn_close(&old);
     }
     if (not_ours)
-        return refuse(error, t->path, "another or a newer program made it; move it away by hand");
+        return db_refuse(error, t->path,
+                         "another or a newer program made it; move it away by hand");
     *seq = totals.seq;
     if (result == DB_OK)
         result = fold_old(t, error);
@@ -211,7 +206,7 @@ static enum db_result prepare(const struct target *t, struct db_restore *r, stru
     uint64_t newest = r->backup_seq > old_seq ? r->backup_seq : old_seq;
     r->horizon = ((newest >> STEP_BITS) + 1) << STEP_BITS;
     if (result == DB_OK && r->horizon >> SEQ_BITS != 0)
-        result = refuse(error, r->source, "no sequence numbers are left to go on from");
+        result = db_refuse(error, r->source, "no sequence numbers are left to go on from");
     if (result == DB_OK && go_on_from(c.db, r->horizon) != SQLITE_OK) {
         db_set_error(error, "%.300s: %s", r->watch->temp, sqlite3_errmsg(c.db));
         result = db_conn_failed(&c);
@@ -247,7 +242,7 @@ static enum db_result link_old(const struct target *t, struct db_place *kept,
     for (int i = 1;; i++) {
         if (!db_place_name(kept, "%s.before-restore-%s%s", t->at.name, stamp, again) ||
             !db_place_path(kept, "", r->kept))
-            return refuse(error, t->path, "the name is too long");
+            return db_refuse(error, t->path, "the name is too long");
         if (linkat(t->at.dir, t->at.name, t->at.dir, kept->name, 0) == 0)
             return DB_OK;
         if (errno != EEXIST || i >= KEPT_TRIES)
@@ -255,7 +250,7 @@ static enum db_result link_old(const struct target *t, struct db_place *kept,
         snprintf(again, sizeof again, "-%d", i);
     }
     if (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK)
-        return refuse(error, t->path, "the file system has no hard links: move the database and "
+        return db_refuse(error, t->path, "the file system has no hard links: move the database and "
                                       "its -wal away by hand, then restore again");
     return failed(error, r->kept);
 }
@@ -306,7 +301,7 @@ static enum db_result restore_into(struct target *t, struct db_restore *r, struc
     int fd = -1;
     if (!db_place_name(&part, ".%s.restoring", t->at.name) ||
         !db_place_path(&part, "", r->watch->temp))
-        return refuse(error, t->path, "the name is too long");
+        return db_refuse(error, t->path, "the name is too long");
     enum db_result result = open_source(&from, r->source, t, &totals, error);
     if (result != DB_OK)
         return result;

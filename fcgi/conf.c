@@ -398,6 +398,16 @@ bool conf_finish(struct conf *c, struct conf_error *error)
     return true;
 }
 
+struct str conf_next(const char **list)
+{
+    size_t n = strcspn(*list, ","), lead = strspn(*list, " \t");
+    struct str one = {*list + lead, n > lead ? n - lead : 0};
+    while (one.n > 0 && (one.p[one.n - 1] == ' ' || one.p[one.n - 1] == '\t'))
+        one.n--;
+    *list += n + ((*list)[n] == ',');
+    return one;
+}
+
 void conf_help(FILE *out)
 {
     for (size_t i = 0; i < KEYS; i++)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "fcgi/buf.h"
 #include "fcgi/log.h"
 
 enum {
@@ -91,6 +92,10 @@ bool conf_finish(struct conf *c, struct conf_error *error) __attribute__((warn_u
 
 /* Says where the value of a key was set and why it is wrong; always false. */
 bool conf_refuse(const struct conf *c, const char *key, const char *why, struct conf_error *error);
+
+/* The next of a list's values, without the blanks around it; n is 0 for an empty one. Moves *list
+ * behind it; at the end **list is 0. */
+struct str conf_next(const char **list);
 
 /* Prints the keys, their defaults and meanings, for --help. */
 void conf_help(FILE *out);

@@ -5,6 +5,7 @@
 
 #include "db/session.h"
 #include "db/token.h"
+#include "fcgi/conf.h"
 #include "fcgi/path.h"
 #include "handlers/basic.h"
 #include "handlers/cookie.h"
@@ -52,14 +53,9 @@ bool access_add_prefix(struct buf *out, struct str text)
 bool access_public(const char *list, struct buf *out)
 {
     while (*list != 0) {
-        size_t n = strcspn(list, ",");
-        size_t lead = strspn(list, " \t");
-        struct str one = {list + lead, n > lead ? n - lead : 0};
-        while (one.n > 0 && (one.p[one.n - 1] == ' ' || one.p[one.n - 1] == '\t'))
-            one.n--;
+        struct str one = conf_next(&list);
         if (one.n > 0 && !access_add_prefix(out, one))
             return false;
-        list += n + (list[n] == ',');
     }
     return true;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fcgi/conf.h"
 #include "handlers/dispatch.h"
 
 enum { ORIGINS_MAX = 64, ORIGIN_MAX = 180, LINES_MAX = 512 };
@@ -52,17 +53,6 @@ static void allow(struct allowed *a, struct str origin)
     a->origin = (struct str){a->lines + sizeof origin_header - 1, origin.n};
 }
 
-/* The next of the list, without the blanks around it; n is 0 for an empty one. */
-static struct str next_of(const char **list)
-{
-    size_t n = strcspn(*list, ","), lead = strspn(*list, " \t");
-    struct str one = {*list + lead, n > lead ? n - lead : 0};
-    while (one.n > 0 && (one.p[one.n - 1] == ' ' || one.p[one.n - 1] == '\t'))
-        one.n--;
-    *list += n + ((*list)[n] == ',');
-    return one;
-}
-
 struct cors *cors_new(const char *list)
 {
     unsigned most = 1;
@@ -72,7 +62,7 @@ struct cors *cors_new(const char *list)
                             ? calloc(1, sizeof *cors + most * sizeof cors->allowed[0])
                             : NULL;
     while (cors != NULL && *list != 0) {
-        struct str one = next_of(&list);
+        struct str one = conf_next(&list);
         if (one.n > 0 && !origin_ok(one)) {
             free(cors);
             return NULL;
