@@ -296,7 +296,7 @@ static enum db_result swap(const struct target *t, const char *temp_name, struct
 static enum db_result restore_into(struct target *t, struct db_restore *r, struct db_error *error)
 {
     struct db_conn from;
-    struct db_totals totals;
+    struct db_totals totals = {0};
     struct db_place part = t->at;
     int fd = -1;
     if (!db_place_name(&part, ".%s.restoring", t->at.name) ||
