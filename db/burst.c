@@ -45,6 +45,8 @@ int db_write_bind(sqlite3_stmt *s, int n, const struct db_op *op, int i)
         return sqlite3_bind_blob64(s, n, v->p, v->n, SQLITE_STATIC);
     case DB_VALUE_INT:
         return sqlite3_bind_int64(s, n, v->i);
+    case DB_VALUE_REAL:
+        return sqlite3_bind_double(s, n, v->r);
     case DB_VALUE_FILE:
         return sqlite3_bind_zeroblob64(s, n, v->n);
     case DB_VALUE_NONE:

@@ -32,6 +32,8 @@ void db_op_free(struct db_op *op)
     for (int i = 0; i < DB_OP_VALUES; i++)
         if (op->values[i].type == DB_VALUE_FILE)
             close((int)op->values[i].i);
+    if (op->drop_run != NULL)
+        op->drop_run(op->run);
     free(op->answer);
     free(op->once);
     free(op->taken);
@@ -154,7 +156,7 @@ static unsigned char *encode(const struct db_op *op, unsigned char *out)
     *out++ = op->kind;
     for (int i = 0; i < DB_OP_VALUES; i++) {
         const struct db_value *v = &op->values[i];
-        assert(v->type != DB_VALUE_FILE);
+        assert(v->type != DB_VALUE_FILE && v->type != DB_VALUE_REAL);
         *out = v->type;
         put_be64(out + 1, v->type == DB_VALUE_INT ? (uint64_t)v->i : v->n);
         out += WIRE_VALUE_HEAD;
@@ -214,7 +216,7 @@ static struct db_op *take_one(struct wire *w)
 {
     struct db_value values[DB_OP_VALUES];
     size_t room = 0;
-    if (w->n < 1 || w->p[0] >= DB_OP_KINDS)
+    if (w->n < 1 || w->p[0] >= DB_OP_WIRE_KINDS)
         return NULL;
     enum db_op_kind kind = w->p[0];
     w->p++;

@@ -29,6 +29,10 @@ enum db_op_kind {
     DB_OP_SEARCH_REMOVE,    /* prefix */
     DB_OP_SEARCH_REBUILD,   /* prefix, or none: all */
     DB_OP_SEARCH_SYNC,      /* one step of the index, for all that ask in a burst */
+    DB_OP_SECRET,           /* name, 32 bytes that are kept unless there are some */
+    DB_OP_WIRE_KINDS,       /* those from here on are never on the wire */
+    DB_OP_APP = DB_OP_WIRE_KINDS, /* a script of an app (db/app.h); parts: what it had done */
+    DB_OP_APP_SCHEMA,       /* files of an app's schema (db/app.h) */
     DB_OP_KINDS
 };
 
@@ -50,6 +54,7 @@ enum db_value_type {
     DB_VALUE_TEXT,
     DB_VALUE_BLOB,
     DB_VALUE_INT,
+    DB_VALUE_REAL, /* r; never on the wire */
     DB_VALUE_FILE, /* n bytes of an open file, stored as BLOB; never on the wire */
 };
 
@@ -57,7 +62,10 @@ struct db_value {
     uint8_t type;
     const void *p; /* text is not NUL-terminated */
     size_t n;
-    int64_t i; /* the integer, or the descriptor of the file */
+    union {
+        int64_t i; /* the integer, or the descriptor of the file */
+        double r;
+    };
 };
 
 /* What must be true of the row for the operation to be applied. Lists are cut at DB_TAGS_MAX. */
@@ -95,6 +103,8 @@ struct db_op {
     size_t extra_bytes;    /* that applying it will cost, counted in the bounds of the queue */
     struct db_value values[DB_OP_VALUES];
     struct db_precond precond;
+    void *run; /* of DB_OP_APP and DB_OP_APP_SCHEMA: db/app's */
+    void (*drop_run)(void *run); /* called when the operation is freed */
     struct db_op *parts; /* of a batch, in order, by next; freed with it */
     struct db_op *last_part;
     uint32_t part_count;

@@ -73,10 +73,21 @@ static bool may_change_rights(enum db_op_kind kind)
     case DB_OP_SEARCH_REMOVE:
     case DB_OP_SEARCH_REBUILD:
     case DB_OP_SEARCH_SYNC:
+    case DB_OP_SECRET:
+    case DB_OP_APP: /* its parts may */
+    case DB_OP_APP_SCHEMA:
         return false;
     default:
         return true;
     }
+}
+
+static bool any_may(const struct db_op *list)
+{
+    for (const struct db_op *op = list; op != NULL; op = op->next)
+        if (may_change_rights((enum db_op_kind)op->kind) || any_may(op->parts))
+            return true;
+    return false;
 }
 
 void watch_committed(struct store *store, const struct db_op *list)
@@ -84,11 +95,8 @@ void watch_committed(struct store *store, const struct db_op *list)
     struct watch_stats *s = &store->watch;
     if (atomic_load(&s->polls) + atomic_load(&s->streams) == 0)
         return;
-    for (const struct db_op *op = list; op != NULL; op = op->next)
-        if (may_change_rights((enum db_op_kind)op->kind)) {
-            atomic_fetch_add(&s->rights, 1);
-            break;
-        }
+    if (any_may(list))
+        atomic_fetch_add(&s->rights, 1);
     for (unsigned i = 0; i < store->loop_count; i++)
         loop_poke(store->loops[i]);
 }
