@@ -84,7 +84,7 @@ struct stream {
 enum { STREAM_PIECE_BYTES = 65536 };
 
 /* What the rooms above give the loop. Functions are called on the loop's thread. */
-struct app {
+struct loop_app {
     void *(*open)(struct loop *l, void *arg); /* context of a new thread; NULL: it cannot serve */
     void (*close)(void *thread);
     enum verdict (*answer)(struct call *c);
@@ -96,7 +96,7 @@ struct app {
 };
 
 struct loop_config {
-    const struct app *app;
+    const struct loop_app *app;
     int listener;        /* FastCGI, shared by all loops; never closed here */
     int control;         /* operator socket, or -1 */
     bool shared;         /* more than one loop waits on the listener */

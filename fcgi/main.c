@@ -127,7 +127,7 @@ static int cmd_worker(const struct conf *conf, int argc, char **argv)
                  error.text, NULL);
         return EX_IOERR;
     }
-    struct app app = store_app;
+    struct loop_app app = store_app;
     app.arg = &store;
     struct serve_config serve = {
         .conf = conf,

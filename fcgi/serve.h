@@ -10,7 +10,7 @@
 
 struct serve_config {
     const struct conf *conf;
-    const struct app *app;
+    const struct loop_app *app;
     int listener;
     int control;    /* -1: none */
     int supervisor; /* a socket to it: "R" is written when ready, its end means drain; -1: none */

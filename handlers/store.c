@@ -242,7 +242,7 @@ static void round_end(void *thread)
         buf_free(&s->text);
 }
 
-const struct app store_app = {
+const struct loop_app store_app = {
     .open = open_session,
     .close = close_session,
     .answer = dispatch,

@@ -60,7 +60,7 @@ void store_close(struct store *s);
 struct db_config store_db_config(const struct conf *conf);
 
 /* The app that the loop calls; arg of app.open is the struct store. */
-extern const struct app store_app;
+extern const struct loop_app store_app;
 
 /* The reader of this thread with the round's snapshot open; NULL when it cannot be begun. */
 struct db_reader *session_reader(struct call *c);

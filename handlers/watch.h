@@ -45,7 +45,7 @@ enum verdict watch_stream(struct call *c, const struct ask *ask)
 /* Any thread, after a commit and before its operations are handed back. */
 void watch_committed(struct store *store, const struct db_op *list);
 
-/* The loop's: see struct app. */
+/* The loop's: see struct loop_app. */
 void watch_poked(struct watch *w);
 void watch_timer(struct watch *w);
 void watch_drain(struct watch *w);

@@ -178,7 +178,7 @@ static void nothing(void *thread)
     (void)thread;
 }
 
-static const struct app app = {.open = open_app,
+static const struct loop_app app = {.open = open_app,
                                .close = nothing,
                                .answer = answer,
                                .round_end = nothing,
