@@ -48,6 +48,10 @@ void db_app_end(struct db_reader *r);
 enum db_result db_app_open(struct db_reader *r, unsigned statement, struct db_cursor **cursor)
     __attribute__((warn_unused_result));
 
+/* What a `-- set` gave a name (its index in the script) in this run. False: nothing, as yet. The
+ * cell dies at db_app_end. */
+bool db_app_value(struct db_reader *r, unsigned name, struct db_cell *cell);
+
 /* Where a page begins. */
 enum db_page_from { DB_PAGE_FIRST, DB_PAGE_AFTER, DB_PAGE_BEFORE };
 
@@ -79,17 +83,20 @@ void db_page_read_free(struct db_page_read *page);
 struct db_op *db_app_op(const struct db_app_run *run, void (*hold)(void *held), void *held)
     __attribute__((warn_unused_result));
 
-/* Why a DB_OP_APP or DB_OP_APP_SCHEMA failed; {0, ""} when it did not. */
-const struct db_app_fault *db_app_op_fault(const struct db_op *op);
+/* Why a DB_OP_APP or DB_OP_APP_SCHEMA failed; {0, ""} when it did not. *file is the file of the
+ * schema that failed, else NULL. */
+const struct db_app_fault *db_app_op_fault(const struct db_op *op, const char **file);
 
 /* True when nothing of a DB_OP_APP was kept because a row said so by its _status. */
 bool db_app_op_stopped(const struct db_op *op);
 
 /* Tables: an operation (DB_OP_APP_SCHEMA) that runs those files of schema/ that were not run yet,
- * in order, all or none. Names are file names ("001-score.sql"), numbers rise. One that was run
- * before and has other bytes now is DB_CONFLICT, and nothing is run. The scripts are copied. */
+ * in order, all or none. The scripts' files end in file names ("001-score.sql"), whose numbers rise.
+ * One that was run before and reads differently now is DB_CONFLICT, and nothing is run. grant and
+ * files must live until the operation is freed: hold is called with held when it is. */
 struct db_op *db_app_schema_op(const struct db_grant *grant, const struct db_script *const *files,
-                               unsigned count) __attribute__((warn_unused_result));
+                               unsigned count, void (*hold)(void *held), void *held)
+    __attribute__((warn_unused_result));
 
 /* Which files would be run; the same refusals. In the reader's snapshot. */
 enum db_result db_app_schema_due(struct db_reader *r, const struct db_grant *grant,
@@ -104,8 +111,7 @@ enum db_result db_secret_get(struct db_reader *r, const char *name,
                              unsigned char secret[DB_SECRET_BYTES])
     __attribute__((warn_unused_result));
 
-/* The last use of a name of SQL in this app may be long ago; the number of prepared statements that
- * the reader keeps for apps now. */
+/* How many prepared statements the reader keeps for apps. */
 unsigned db_app_prepared(const struct db_reader *r);
 
 #endif

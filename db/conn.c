@@ -215,6 +215,7 @@ void db_conn_close(struct db_conn *c)
 {
     for (int i = 0; i < SLOTS; i++)
         sqlite3_finalize(c->statements[i]);
+    db_app_cache_free(c->apps);
     sqlite3_close(c->db);
     *c = (struct db_conn){0};
 }

@@ -75,6 +75,12 @@ enum db_slot {
     SLOT_SESSION_END_ALL,
     SLOT_SESSION_END_USER,
     SLOT_LOGIN_JSON,
+    SLOT_APP_SCHEMA,
+    SLOT_APP_NEWEST,
+    SLOT_APP_FOREIGN,
+    SLOT_APP_NOTE,
+    SLOT_SECRET,
+    SLOT_SECRET_NEW,
     SLOT_SEARCH_WANTED,
     SLOT_SEARCH_SAVE,
     SLOT_SEARCH_UNDO,
@@ -114,11 +120,42 @@ enum db_slot {
 
 enum db_access { DB_READ, DB_WRITE, DB_CREATE };
 
+enum db_guard_mode {
+    DB_GUARD_OFF,    /* the server's own statements */
+    DB_GUARD_READ,   /* a GET: nothing is written */
+    DB_GUARD_WRITE,  /* inside a burst */
+    DB_GUARD_SCHEMA, /* a file of schema/: CREATE, ALTER and DROP of what is its own */
+};
+
+struct db_grant;
+struct db_op;
+
+/* The state of a connection's guard. */
+struct db_guard {
+    bool installed;
+    enum db_guard_mode mode;
+    const struct db_grant *grant;
+    uint64_t deadline_us; /* of the monotonic clock (db_clock_us) */
+    bool stopped;         /* the deadline has passed, and a statement was stopped for it */
+    bool refused;         /* the authorizer refused something: why */
+    char why[200];
+    int limit_length;     /* what is set back by leave */
+    int64_t now_s;
+    struct db_op *queue, **queue_tail; /* what functions of this statement want done, in order */
+    size_t queued_bytes;
+};
+
+/* The prepared statements of apps (db/app_cache.c). */
+struct db_app_cache;
+void db_app_cache_free(struct db_app_cache *cache); /* safe with NULL */
+
 struct db_conn {
     sqlite3 *db;
     sqlite3_stmt *statements[SLOTS];
     int64_t busy_limit_ms; /* how long the busy handler waits before it gives up */
     int64_t busy_since_ms;
+    struct db_guard guard;
+    struct db_app_cache *apps; /* made at the first run of an app */
     bool waited; /* it waited since this was last set to false: somebody else writes */
 };
 

@@ -23,13 +23,6 @@ struct db_grant {
     const char *write; /* the same for put_doc and delete_doc */
 };
 
-enum db_guard_mode {
-    DB_GUARD_OFF,    /* the server's own statements */
-    DB_GUARD_READ,   /* a GET: nothing is written */
-    DB_GUARD_WRITE,  /* inside a burst */
-    DB_GUARD_SCHEMA, /* a file of schema/: CREATE, ALTER and DROP of what is its own */
-};
-
 /* True when an app may be called that: the form, and none of the server's names. */
 bool db_guard_name_ok(const char *name);
 
@@ -43,21 +36,6 @@ struct db_guard_hooks {
 };
 void db_guard_set_hooks(const struct db_guard_hooks *hooks);
 
-/* The state of a connection's guard. */
-struct db_guard {
-    bool installed;
-    enum db_guard_mode mode;
-    const struct db_grant *grant;
-    uint64_t deadline_us; /* of the monotonic clock (db_clock_us) */
-    bool stopped;         /* the deadline has passed, and a statement was stopped for it */
-    bool refused;         /* the authorizer refused something: why */
-    char why[200];
-    int limit_length;     /* what is set back by leave */
-    int64_t now_s;
-    struct db_op *queue, **queue_tail; /* what functions of this statement want done, in order */
-    size_t queued_bytes;
-};
-
 /* Starts running an app on the connection: until db_guard_leave everything prepared and stepped on
  * it is the app's. Installs the guard at the first call. */
 enum db_result db_guard_enter(struct db_conn *c, const struct db_grant *grant,
@@ -69,6 +47,11 @@ void db_guard_leave(struct db_conn *c);
 
 /* Takes the operations that functions queued (a list by next, in order; NULL: none). */
 struct db_op *db_guard_take(struct db_conn *c);
+
+/* Whether what a file of schema/ left behind stays within the app: what the authorizer cannot see,
+ * such as foreign keys. False with error set. */
+bool db_guard_schema_ok(struct db_conn *c, const struct db_grant *grant, struct db_error *error)
+    __attribute__((warn_unused_result));
 
 /* What a failure of an app's statement means, and a sentence for its owner and for problem+json:
  * DB_TIMEOUT (stopped), DB_REFUSED (the authorizer), DB_CONFLICT (UNIQUE, PRIMARY KEY),

@@ -113,6 +113,7 @@ struct db_op {
     /* filled by the writer */
     enum db_result result; /* of a batch: DB_OK, or that of the part that failed */
     uint8_t created;
+    uint8_t refused;  /* it ended the transaction it was in: result stands, it is not tried again */
     uint8_t replayed; /* it was done before; of a put the answer is the key it had then */
     uint32_t failed_part; /* of a batch that a part made fail: its index */
     uint64_t seq; /* of the row; of a batch: the last one given when it was done */
