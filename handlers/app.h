@@ -40,17 +40,35 @@ struct app_route {
 /* A fault, at load or while it ran. */
 struct app_news_item {
     int64_t at_s; /* Unix seconds */
-    char file[96];
-    unsigned line;
+    bool load; /* it kept a form from taking its place; gone when the next one does */
+    unsigned times;
+    char file[96]; /* below the folder of apps: "scores/add.post.sql" */
+    unsigned line; /* 0: the file as a whole */
     char text[240];
 };
 
 /* The faults of an app, newest last; shared by its successive forms. Any thread, through app_news_*. */
 struct app_news;
 
+/* Apps that are part of the program (the console): their files, by path. */
+struct app_file {
+    const char *path; /* "index.get.sql" */
+    const unsigned char *data;
+    size_t bytes;
+};
+
+struct app_source {
+    const char *name;
+    const char *folder; /* where the files are; NULL: they are these */
+    const struct app_file *file;
+    unsigned count;
+    bool console; /* grant.console */
+};
+
 struct app {
     atomic_uint refs;
     const char *name;
+    const struct app_source *source; /* of an app that is part of the program, else NULL */
     const char *title;
     enum app_access read, write;
     struct db_grant grant;
@@ -74,7 +92,8 @@ struct app_segment {
 };
 
 /* The route of a path below the app's ("", "item/42"): a segment that is written out is preferred to
- * a parameter. count parameters are in given. NULL: there is none. */
+ * a parameter, which is never empty. count parameters are in given. NULL: there is none. Patterns
+ * end in '/' where an index of a folder is meant: item/index.get.sql is "item/". */
 const struct app_route *app_match(const struct app *a, struct str path,
                                   struct app_segment given[APP_SEGMENTS_MAX], unsigned *count);
 
