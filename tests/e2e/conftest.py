@@ -2,6 +2,7 @@
 """
 import itertools
 import pathlib
+import re
 import shutil
 import signal
 
@@ -9,9 +10,11 @@ import pytest
 
 import harness
 import shim
+from browser import Browser
 from contract import CONTRACT
 
 NUMBERS = itertools.count(1)
+FAILED = pytest.StashKey()
 
 
 def pytest_configure():
@@ -36,7 +39,7 @@ def certificate(base):
 @pytest.fixture(scope="session")
 def site(base, certificate):
     """The shared site.  Its body limit is below nginx's, so that hanji's own is met."""
-    site = harness.Site(base / "site", certificate, max_body="300k", public="pub/,open/", basic="feeds/")
+    site = harness.Site(base / "site", certificate, max_body="300k", public="pub/,open/", basic="feeds/", sites="web/")
     site.start()
     site.hanji.command("user", "add", "alice", "--read", "/", "--write", "/", stdin="correct horse\n")
     yield site
@@ -94,6 +97,50 @@ def make_site(base, certificate):
 def slow(base):
     """The library that makes syncs slow, or fail, or the disk full; see shim.py."""
     return shim.Shim(base)
+
+
+def only_browser(base, name):
+    one = Browser(base / name).start()
+    yield one
+    one.stop()
+
+
+@pytest.fixture(scope="session")
+def the_browser(base):
+    yield from only_browser(base, "browser")
+
+
+@pytest.fixture(scope="session")
+def the_other_browser(base):
+    yield from only_browser(base, "other-browser")
+
+
+def used(one, request):
+    """Fresh for this test; afterwards its console is judged, and a test that failed leaves a picture."""
+    yield one.fresh()
+    if request.node.stash.get(FAILED, False):
+        one.shot("failed-%s" % re.sub(r"\W+", "-", request.node.name))
+    faults = one.faults()
+    assert not faults, "on the console:\n" + "\n".join(faults[:20])
+
+
+@pytest.fixture
+def browser(the_browser, request):
+    """Headless Chromium (browser.py)."""
+    yield from used(the_browser, request)
+
+
+@pytest.fixture
+def other_browser(the_other_browser, request):
+    """A second one, of somebody else."""
+    yield from used(the_other_browser, request)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if call.when == "call":
+        item.stash[FAILED] = report.failed
 
 
 @pytest.fixture(autouse=True)

@@ -78,6 +78,13 @@ def alive(pid):
         return False
 
 
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 def processes():
     """All pids of this moment.  (A glob below /proc looks into each, and fails on one that has just ended.)"""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
