@@ -21,7 +21,7 @@ static const char style[] =
     "button:hover{background:#244a40}"
     "button.quiet{margin-top:.75rem;color:#2f5d50;background:none;border:1px solid #2f5d50}"
     "button.quiet:hover{background:#2f5d5014}"
-    ":focus-visible{outline:3px solid #c98a1b;outline-offset:2px}"
+    ":focus-visible{outline:3px solid #a86a00;outline-offset:2px}"
     ".error{margin:0 0 1rem;padding:.6rem .8rem;border-left:4px solid #b3261e;"
     "background:#fbe9e7;color:#7a1a14}"
     "p{margin:0;overflow-wrap:anywhere}"
@@ -29,9 +29,10 @@ static const char style[] =
     "main{background:#282521}input{background:#1d1b18;border-color:#8c857a}"
     "button{background:#3f7a69}button:hover{background:#4a8d7a}"
     "button.quiet{color:#9fd3c3;border-color:#9fd3c3}"
+    ":focus-visible{outline-color:#c98a1b}"
     ".error{background:#43201d;color:#ffcdc8}}";
 
-#define STYLE_HASH "sha256-n2p9p5F3b9RUnrBd+irsIhLnNGt/D+ezuUTwJ1mtFmg="
+#define STYLE_HASH "sha256-heXeqPrA+nQuyp/heynbyVeV80jc2bidwV3k6xB6AR8="
 
 static void put_head(struct json *j, const char *title)
 {

@@ -74,9 +74,10 @@ static void as_page(struct json *j, const struct saying *s)
     json_raw(j, title);
     json_raw(j, "</title><style>body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;"
                 "margin:15vh auto;padding:0 1rem;color:#222;background:#fdfcf8}"
-                "small{color:#666}@media(prefers-color-scheme:dark){"
+                "small{color:#666}a{display:inline-block;padding:.75rem 0}"
+                "@media(prefers-color-scheme:dark){"
                 "body{color:#ece7dc;background:#1d1b18}a{color:#9fd3c3}small{color:#a8a196}}"
-                "</style><h1>");
+                "</style><main><h1>");
     json_u64(j, s->status);
     json_raw(j, " ");
     json_raw(j, title);
@@ -93,7 +94,7 @@ static void as_page(struct json *j, const struct saying *s)
         html_text(j, s->request_id);
         json_raw(j, "</small></p>");
     }
-    json_raw(j, "</html>\n");
+    json_raw(j, "</main></html>\n");
 }
 
 /* Where a person may log in and then come back to what was asked for. */
