@@ -115,6 +115,9 @@ enum db_slot {
     SLOT_SEARCH_SNIPPET,
     SLOT_SEARCH_SNIPPETS,
     SLOT_SEARCH_LIST,
+    SLOT_GUARD_FOREIGN,
+    SLOT_GUARD_KEYS,
+    SLOT_GUARD_OBJECTS,
     SLOTS
 };
 
@@ -139,9 +142,16 @@ struct db_guard {
     bool stopped;         /* the deadline has passed, and a statement was stopped for it */
     bool refused;         /* the authorizer refused something: why */
     char why[200];
+    bool loop;            /* it runs where others wait: long values are left for later */
+    bool text_ok;         /* of a file of schema/, as db_guard_schema_text found it */
+    bool declares;        /* the authorizer was asked for what a virtual table does at first */
+    enum db_guard_mode paused;
     int limit_length;     /* what is set back by leave */
+    unsigned looks;       /* of the authorizer */
     int64_t now_s;
+    uint64_t foreign;     /* what a schema has that is not the app's, as a hash */
     struct db_op *queue, **queue_tail; /* what functions of this statement want done, in order */
+    unsigned queued;
     size_t queued_bytes;
 };
 

@@ -48,6 +48,17 @@ void db_guard_leave(struct db_conn *c);
 /* Takes the operations that functions queued (a list by next, in order; NULL: none). */
 struct db_op *db_guard_take(struct db_conn *c);
 
+/* Between them the server's own statements run, with its own limits. */
+void db_guard_pause(struct db_conn *c);
+void db_guard_resume(struct db_conn *c);
+
+/* Looks at a statement, before it is prepared for the first time, for what the authorizer cannot
+ * see: the end of the transaction (OR ROLLBACK), views and WITH that grow without bound. False with
+ * error set. A statement of a file of schema/ is refused what it needs unless this was called for
+ * it. The guard is on. */
+bool db_guard_text(struct db_conn *c, const char *sql, size_t n, struct db_error *error)
+    __attribute__((warn_unused_result));
+
 /* Whether what a file of schema/ left behind stays within the app: what the authorizer cannot see,
  * such as foreign keys. False with error set. */
 bool db_guard_schema_ok(struct db_conn *c, const struct db_grant *grant, struct db_error *error)
