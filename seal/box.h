@@ -1,0 +1,40 @@
+/* Short texts that only this database can make and read: sealed, and bound to what they are about.
+ *
+ * XChaCha20-Poly1305 (as libsodium has it: the IETF construction of RFC 8439 with a nonce of 192
+ * bits), in base64url (RFC 4648 5, no padding). The nonce is a keyed hash (SipHash-2-4 of 128 bits)
+ * of everything that is sealed, so that the same text about the same thing always looks the same,
+ * and no random numbers are needed. Pure functions, any thread. */
+#ifndef HANJI_SEAL_BOX_H
+#define HANJI_SEAL_BOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "seal/token.h"
+
+enum {
+    SEAL_BOX_SECRET_BYTES = 32,
+    SEAL_BOX_MAX = 1024,       /* bytes that can be sealed */
+    SEAL_BOX_ABOUT_MAX = 1024, /* bytes of what they are about */
+    SEAL_BOX_EXTRA = 32,       /* nonce and tag */
+    SEAL_BOX_TEXT_MAX = (SEAL_BOX_MAX + SEAL_BOX_EXTRA) * 4 / 3 + 2,
+};
+
+/* Made of a secret, for one use of it. */
+struct seal_box_keys {
+    unsigned char nonce[16], cipher[32];
+};
+
+void seal_box_keys(const unsigned char secret[SEAL_BOX_SECRET_BYTES], struct seal_box_keys *keys);
+
+/* Seals n bytes into text, which has room for SEAL_BOX_TEXT_MAX characters and a NUL; returns its
+ * length. 0: one of both is too long. */
+size_t seal_box_close(const struct seal_box_keys *keys, struct seal_text about, const void *p,
+                      size_t n, char *text) __attribute__((warn_unused_result));
+
+/* What was sealed, into out, which has room for SEAL_BOX_MAX bytes. False: this was not made with
+ * these keys about that. */
+bool seal_box_open(const struct seal_box_keys *keys, struct seal_text about, struct seal_text text,
+                   void *out, size_t *n) __attribute__((warn_unused_result));
+
+#endif
