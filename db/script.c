@@ -279,7 +279,7 @@ static bool note_of(struct db_slice comment, unsigned *which, struct db_slice *v
 }
 
 /* between: no statement has begun that has not ended. */
-static void take_comment(struct parse *p, const struct db_token *t, bool between)
+static void take_comment(struct parse *p, const struct db_sql_token *t, bool between)
 {
     unsigned which;
     struct db_slice value;
@@ -300,12 +300,12 @@ static void take_comment(struct parse *p, const struct db_token *t, bool between
  * semicolon, and ends with "; END ;". */
 enum state { BETWEEN, PLAIN, EXPLAIN, CREATE, TRIGGER, TRIGGER_SEMICOLON, TRIGGER_END };
 
-static bool word_is(const struct db_token *t, const char *word)
+static bool word_is(const struct db_sql_token *t, const char *word)
 {
     return t->kind == DB_TOKEN_WORD && reads(t->text, word);
 }
 
-static enum state after_word(enum state state, const struct db_token *t)
+static enum state after_word(enum state state, const struct db_sql_token *t)
 {
     bool explain = word_is(t, "EXPLAIN");
     switch (state) {
@@ -325,7 +325,7 @@ static enum state after_word(enum state state, const struct db_token *t)
 }
 
 /* The state behind a token; BETWEEN: it was the semicolon that ends the statement. */
-static enum state after(enum state state, const struct db_token *t)
+static enum state after(enum state state, const struct db_sql_token *t)
 {
     if (t->kind != DB_TOKEN_SEMICOLON)
         return after_word(state, t);
@@ -333,7 +333,7 @@ static enum state after(enum state state, const struct db_token *t)
 }
 
 /* Gives the statement that begins here the notes before it. */
-static struct draft *begin_statement(struct parse *p, const struct db_token *t)
+static struct draft *begin_statement(struct parse *p, const struct db_sql_token *t)
 {
     static const struct notes none;
     struct notes n = p->notes;
@@ -355,7 +355,7 @@ static struct draft *begin_statement(struct parse *p, const struct db_token *t)
 }
 
 /* Looks at a token inside a statement for what can be told now. */
-static void judge(struct parse *p, const struct draft *d, const struct db_token *t)
+static void judge(struct parse *p, const struct draft *d, const struct db_sql_token *t)
 {
     if (p->kind == DB_SCRIPT_SCHEMA && t->kind == DB_TOKEN_VARIABLE)
         fault(p, t->line, "a schema file has no parameters");
@@ -363,7 +363,7 @@ static void judge(struct parse *p, const struct draft *d, const struct db_token 
         fault(p, t->line, "leave ORDER BY and LIMIT to the page note");
 }
 
-static const char *unended(enum db_token_kind kind)
+static const char *unended(enum db_sql_token_kind kind)
 {
     return kind == DB_TOKEN_OPEN_COMMENT ? "a comment begins here and does not end"
                                          : "a string or a name begins here and does not end";
@@ -372,7 +372,7 @@ static const char *unended(enum db_token_kind kind)
 static void split(struct parse *p, const char *text, size_t bytes)
 {
     struct db_scan scan = {.p = text, .end = text + bytes, .line = 1, .first_in_line = true};
-    struct db_token t;
+    struct db_sql_token t;
     struct draft *d = NULL;
     enum state state = BETWEEN;
     while (db_script_token(&scan, &t)) {

@@ -40,6 +40,12 @@ struct db_page {
         bool descending;
         unsigned index; /* of that column; after the check */
     } key[DB_PAGE_KEYS_MAX];
+    /* After the check: the text of each slot of the statement. That of the first reads all of it,
+     * in order. */
+    const struct db_page_text {
+        const char *sql; /* ends with NUL */
+        size_t bytes;
+    } *text;
 };
 
 struct db_statement {
@@ -57,7 +63,7 @@ struct db_statement {
     unsigned parameters;
     const unsigned char *parameter; /* for ?1, ?2 …: which of script->name */
     unsigned slot;  /* the first of its prepared statements in a cache of this script */
-    unsigned slots; /* how many it has: one, or those of a page */
+    unsigned slots; /* how many it has: one, or those of a page (struct db_page has their text) */
 };
 
 struct db_script_name {

@@ -92,7 +92,7 @@ static size_t name_bytes(const char *p, const char *end)
 }
 
 /* What the scan stands on, which is not blank; sets kind and returns its bytes. */
-static size_t measure(struct db_scan *scan, enum db_token_kind *kind)
+static size_t measure(struct db_scan *scan, enum db_sql_token_kind *kind)
 {
     size_t n;
     switch (*scan->p) {
@@ -123,7 +123,7 @@ static size_t measure(struct db_scan *scan, enum db_token_kind *kind)
     return 1;
 }
 
-bool db_script_token(struct db_scan *scan, struct db_token *t)
+bool db_script_token(struct db_scan *scan, struct db_sql_token *t)
 {
     size_t n;
     for (;; pass(scan, n)) {
@@ -135,7 +135,7 @@ bool db_script_token(struct db_scan *scan, struct db_token *t)
         if (!at(scan, "/*") || (n = commented(scan)) == 0)
             break;
     }
-    *t = (struct db_token){.text.p = scan->p, .line = scan->line, .depth = scan->depth,
+    *t = (struct db_sql_token){.text.p = scan->p, .line = scan->line, .depth = scan->depth,
                            .first_in_line = scan->first_in_line};
     if (at(scan, "/*")) {
         t->kind = DB_TOKEN_OPEN_COMMENT;

@@ -10,7 +10,7 @@ struct db_slice {
     size_t n;
 };
 
-enum db_token_kind {
+enum db_sql_token_kind {
     DB_TOKEN_SEMICOLON,
     DB_TOKEN_WORD,         /* a keyword, a name or a number, not quoted */
     DB_TOKEN_VARIABLE,     /* :x $x @x #x ?1 */
@@ -20,8 +20,8 @@ enum db_token_kind {
     DB_TOKEN_OPEN_COMMENT, /* a comment in slashes that does not end */
 };
 
-struct db_token {
-    enum db_token_kind kind;
+struct db_sql_token {
+    enum db_sql_token_kind kind;
     struct db_slice text;
     unsigned line; /* where it begins */
     int depth;     /* of parentheses around it, since the scan's depth was set */
@@ -36,7 +36,7 @@ struct db_scan {
 };
 
 /* Cuts off the next token. False at the end. */
-bool db_script_token(struct db_scan *scan, struct db_token *t);
+bool db_script_token(struct db_scan *scan, struct db_sql_token *t);
 
 /* True for a byte that a name may have: letters, digits, '_', '$', and all beyond ASCII. */
 bool db_script_in_name(char c);
