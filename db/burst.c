@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "db/app_internal.h"
 #include "db/once.h"
 #include "db/write.h"
 
@@ -26,6 +27,8 @@ static db_apply_fn *const apply_table[DB_OP_KINDS] = {
     [DB_OP_SEARCH_REMOVE] = db_search_remove,
     [DB_OP_SEARCH_REBUILD] = db_search_rebuild,
     [DB_OP_SEARCH_SYNC] = db_search_sync,
+    [DB_OP_SECRET] = db_secret_new,
+    [DB_OP_APP_SCHEMA] = db_app_schema_apply,
 };
 
 uint64_t db_clock_us(void)
@@ -73,6 +76,7 @@ static enum db_result last_seq(struct db_conn *c, uint64_t *seq)
 }
 
 static enum db_result apply_parts(struct db_write *w, struct db_op *op);
+static enum db_result apply_guarded(struct db_write *w, struct db_op *op);
 
 /* Applies an operation, notes its result, and returns what ends the burst (DB_OK: nothing). Never
  * looks for its idempotency key. */
@@ -81,15 +85,17 @@ static enum db_result apply_one(struct db_write *w, struct db_op *op)
     enum db_result ended;
     if (op->kind == DB_OP_BATCH) {
         ended = apply_parts(w, op);
+    } else if (op->kind == DB_OP_APP || op->kind == DB_OP_APP_SCHEMA) {
+        ended = apply_guarded(w, op);
     } else {
         op->result = apply_table[op->kind](w, op);
         ended = ends_burst(op->result) ? op->result : DB_OK;
     }
     if (ended == DB_OK && sqlite3_get_autocommit(w->conn->db))
-        ended = DB_INVALID; /* somebody's trigger ended the transaction */
+        ended = DB_INVALID; /* somebody's trigger ended the transaction, or a script was stopped */
     if (ended == DB_OK && w->careful)
         ended = last_seq(w->conn, &w->seq);
-    if (ended == DB_OK && w->careful && op->result == DB_OK)
+    if (ended == DB_OK && w->careful && op->result == DB_OK && op->run == NULL)
         ended = db_doc_read_seq(w, op);
     return ended;
 }
@@ -124,11 +130,17 @@ static struct mark mark(const struct db_write *w)
     return (struct mark){w->seq, sqlite3_total_changes(w->conn->db) - w->undone};
 }
 
+/* True when what the operation did is to stay. */
+static bool stays(const struct db_op *op)
+{
+    return op->result == DB_OK && !(op->kind == DB_OP_APP && db_app_op_stopped(op));
+}
+
 /* Ends the savepoint that was begun behind the mark; unless the operation went well, all is as it
  * was there. */
 static enum db_result end_marked(struct db_write *w, const struct db_op *op, struct mark m)
 {
-    bool undo = op->result != DB_OK;
+    bool undo = !stays(op);
     if (undo) {
         w->undone = sqlite3_total_changes(w->conn->db) - m.changes;
         w->seq = m.seq;
@@ -155,6 +167,24 @@ static enum db_result apply_parts(struct db_write *w, struct db_op *op)
     return ended;
 }
 
+/* What an app wants: all of it or nothing, whatever its statements do. */
+static enum db_result apply_guarded(struct db_write *w, struct db_op *op)
+{
+    struct mark before = mark(w);
+    enum db_result ended = begin_savepoint(w->conn);
+    op->result = ended;
+    if (ended != DB_OK)
+        return ended;
+    op->result = op->kind == DB_OP_APP ? db_app_apply(w, op, apply_one) : db_app_schema_apply(w, op);
+    if (ends_burst(op->result))
+        return op->result;
+    if (sqlite3_get_autocommit(w->conn->db))
+        return DB_OK; /* there is no savepoint any more: apply_one sees it */
+    ended = end_marked(w, op, before);
+    op->seq = w->seq;
+    return ended;
+}
+
 /* With an idempotency key: not a second time; and its record stands when its effect does. */
 static enum db_result apply_once(struct db_write *w, struct db_op *op)
 {
@@ -169,9 +199,17 @@ static enum db_result apply_once(struct db_write *w, struct db_op *op)
         ended = apply_one(w, op);
     if (ended != DB_OK)
         return ended;
-    if (op->result == DB_OK)
+    if (stays(op))
         op->result = db_once_note(w, op);
     return ends_burst(op->result) ? op->result : end_marked(w, op, before);
+}
+
+/* The operation ended the transaction: the others are applied again, without it. */
+static void refuse(struct db_op *op)
+{
+    op->refused = true;
+    if (op->result == DB_OK)
+        op->result = DB_INVALID;
 }
 
 /* Operations foresee the sequence number that the triggers will give. A trigger that somebody added
@@ -182,8 +220,12 @@ static enum db_result apply_all(struct db_conn *c, struct db_op *list, bool care
     int before = sqlite3_total_changes(c->db);
     enum db_result result = last_seq(c, &w.seq);
     for (struct db_op *op = list; op != NULL && result == DB_OK; op = op->next) {
+        if (op->refused)
+            continue;
         db_op_forget(op);
         result = op->once != NULL ? apply_once(&w, op) : apply_one(&w, op);
+        if (result == DB_INVALID)
+            refuse(op);
     }
     *wrote = sqlite3_total_changes(c->db) - before != w.undone;
     if (result != DB_OK || !*wrote || careful)
@@ -210,24 +252,33 @@ static bool roll_back(struct db_conn *c)
     return sqlite3_get_autocommit(c->db) != 0;
 }
 
-/* When a trigger ended the transaction, whoever caused it is refused for good and the others may
- * try again; else all fail for the same reason. */
+/* All fail for the same reason, but for those that were refused for their own. */
 static void fail_all(struct db_op *list, enum db_result result)
 {
     for (struct db_op *op = list; op != NULL; op = op->next)
-        if (result != DB_INVALID)
+        if (!op->refused)
             op->result = result;
-        else if (op->result != DB_INVALID)
-            op->result = DB_BUSY;
+}
+
+/* One attempt after the other, until none ends the transaction. Each leaves out one more. */
+static enum db_result apply_list(struct db_conn *c, struct db_op *list, bool *wrote)
+{
+    bool careful = false;
+    for (;;) {
+        enum db_result result = transaction(c, list, careful, wrote);
+        if (result != DB_PRECONDITION && result != DB_INVALID)
+            return result;
+        careful |= result == DB_PRECONDITION;
+        if (!roll_back(c))
+            return DB_BROKEN;
+    }
 }
 
 enum db_result db_burst_run(struct db_conn *c, struct db_op *list, uint64_t *commit_us)
 {
     bool wrote = false;
     *commit_us = 0;
-    enum db_result result = transaction(c, list, false, &wrote);
-    if (result == DB_PRECONDITION)
-        result = roll_back(c) ? transaction(c, list, true, &wrote) : DB_BROKEN;
+    enum db_result result = apply_list(c, list, &wrote);
     if (result == DB_OK && wrote) {
         uint64_t start = db_clock_us();
         result = db_cause(db_conn_do(c, SLOT_COMMIT, "COMMIT"));

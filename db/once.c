@@ -101,17 +101,19 @@ static bool read_parts(struct db_op *op, const char *text)
     return p[0] == ']' && p[1] == 0;
 }
 
-/* Answers with the key that was made for it the first time. */
-static enum db_result take_key(struct db_op *op, sqlite3_stmt *s)
+/* Answers with the key that was made for it the first time, or with what an app's script returned
+ * then. */
+static enum db_result take_answer(struct db_op *op, sqlite3_stmt *s)
 {
-    const unsigned char *key = sqlite3_column_text(s, 2);
-    size_t n = (size_t)sqlite3_column_bytes(s, 2);
-    if (sqlite3_column_type(s, 2) == SQLITE_NULL)
+    int column = op->kind == DB_OP_APP ? 7 : 2;
+    const void *answer = sqlite3_column_blob(s, column);
+    size_t n = (size_t)sqlite3_column_bytes(s, column);
+    if (n == 0)
         return DB_OK;
-    op->answer = key != NULL ? malloc(n + 1) : NULL;
+    op->answer = answer != NULL ? malloc(n) : NULL;
     if (op->answer == NULL)
         return DB_NO_MEMORY;
-    memcpy(op->answer, key, n);
+    memcpy(op->answer, answer, n);
     op->answer_bytes = n;
     return DB_OK;
 }
@@ -134,13 +136,13 @@ static enum db_result take_record(struct db_write *w, struct db_op *op, sqlite3_
     op->seq = (uint64_t)sqlite3_column_int64(s, 1);
     op->created = op->kind == DB_OP_PUT;
     op->replayed = true;
-    return take_key(op, s);
+    return take_answer(op, s);
 }
 
 enum db_result db_once_find(struct db_write *w, struct db_op *op)
 {
     sqlite3_stmt *s = db_conn_statement(w->conn, SLOT_ONCE_FIND,
-                                        "SELECT request, seq, key, parts, created, boot, uptime"
+                                        "SELECT request, seq, key, parts, created, boot, uptime, rows"
                                         " FROM idempotency WHERE scope = ?1");
     if (s == NULL)
         return db_conn_failed(w->conn);
@@ -167,7 +169,7 @@ enum db_result db_once_note(struct db_write *w, const struct db_op *op)
     sqlite3_stmt *s = db_conn_statement(
         w->conn, SLOT_ONCE_NOTE,
         "INSERT OR REPLACE INTO idempotency (scope, request, status, seq, key, parts, created,"
-        " boot, uptime) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+        " boot, uptime, rows) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
     if (s == NULL)
         return db_conn_failed(w->conn);
     char *parts = op->kind == DB_OP_BATCH ? write_parts(op) : NULL;
@@ -183,6 +185,8 @@ enum db_result db_once_note(struct db_write *w, const struct db_op *op)
     sqlite3_bind_int64(s, 7, w->now.wall_s);
     sqlite3_bind_blob(s, 8, w->now.boot, DB_BOOT_BYTES, SQLITE_STATIC);
     sqlite3_bind_int64(s, 9, w->now.uptime_s);
+    if (op->kind == DB_OP_APP)
+        sqlite3_bind_blob64(s, 10, op->answer, op->answer_bytes, SQLITE_STATIC);
     enum db_result result = db_cause(db_conn_run(s));
     sqlite3_clear_bindings(s);
     free(parts);

@@ -31,6 +31,7 @@ void db_reader_close(struct db_reader *r)
         return;
     db_reader_end(r);
     db_search_tools_free(r->search);
+    db_app_reading_free(r->app);
     db_conn_close(&r->conn);
     free(r);
 }
