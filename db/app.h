@@ -91,7 +91,7 @@ const struct db_app_fault *db_app_op_fault(const struct db_op *op, const char **
 bool db_app_op_stopped(const struct db_op *op);
 
 /* Tables: an operation (DB_OP_APP_SCHEMA) that runs those files of schema/ that were not run yet,
- * in order, all or none. The scripts' files end in file names ("001-score.sql"), whose numbers rise.
+ * in order, all or none. The scripts' files end in names ("001-score.sql") whose numbers rise.
  * One that was run before and reads differently now is DB_CONFLICT, and nothing is run. grant and
  * files must live until the operation is freed: hold is called with held when it is. */
 struct db_op *db_app_schema_op(const struct db_grant *grant, const struct db_script *const *files,

@@ -1,7 +1,8 @@
 /* The prepared statements of apps on one connection.
  *
- * Kept by script: an app that was edited has other scripts, whose ids are new; the statements of the
- * old ones go when room is needed. What is in use now is of the script that was asked for last. */
+ * Kept by script: an app that was edited has other scripts, whose ids are new; the statements of
+ * the old ones go when room is needed. What is in use now is of the script that was asked for last. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,7 @@ sqlite3_stmt *db_app_statement(struct db_conn *c, const struct db_script *s, uns
     *code = SQLITE_NOMEM;
     if (e == NULL)
         return NULL;
+    assert(slot < e->slots);
     sqlite3_stmt **at = &e->statement[slot];
     if (*at != NULL) {
         sqlite3_reset(*at);

@@ -64,8 +64,8 @@ bool db_record_row(struct db_recorder *r, sqlite3_stmt *s, unsigned columns)
     __attribute__((warn_unused_result));
 void db_record_end(struct db_recorder *r);
 
-/* A cursor over the rows of a statement of the run that was taken and bound; it gives it back. NULL:
- * memory is short, and it was given back. */
+/* A cursor over the rows of a statement of the run that was taken and bound; it gives it back.
+ * NULL: memory is short, and it was given back. */
 struct db_cursor *db_cursor_of(struct db_conn *c, const struct db_app_reading *a,
                                const struct db_statement *of, sqlite3_stmt *s)
     __attribute__((warn_unused_result));

@@ -1,7 +1,7 @@
 /* The tables of apps, and secrets.
  *
- * Files of schema/ are run once, in the order of their numbers, all that are due or none. Their text
- * is kept: a file that reads differently later is told, not run again. */
+ * Files of schema/ are run once, in the order of their numbers, all that are due or none. Their
+ * text is kept: a file that reads differently later is told, not run again. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -175,7 +175,8 @@ static enum db_result apply_guarded(struct db_write *w, struct db_op *op)
     op->result = ended;
     if (ended != DB_OK)
         return ended;
-    op->result = op->kind == DB_OP_APP ? db_app_apply(w, op, apply_one) : db_app_schema_apply(w, op);
+    op->result =
+        op->kind == DB_OP_APP ? db_app_apply(w, op, apply_one) : db_app_schema_apply(w, op);
     if (ends_burst(op->result))
         return op->result;
     if (sqlite3_get_autocommit(w->conn->db))

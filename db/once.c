@@ -142,8 +142,8 @@ static enum db_result take_record(struct db_write *w, struct db_op *op, sqlite3_
 enum db_result db_once_find(struct db_write *w, struct db_op *op)
 {
     sqlite3_stmt *s = db_conn_statement(w->conn, SLOT_ONCE_FIND,
-                                        "SELECT request, seq, key, parts, created, boot, uptime, rows"
-                                        " FROM idempotency WHERE scope = ?1");
+                                        "SELECT request, seq, key, parts, created, boot, uptime,"
+                                        " rows FROM idempotency WHERE scope = ?1");
     if (s == NULL)
         return db_conn_failed(w->conn);
     sqlite3_bind_blob(s, 1, op->once->scope, DB_ONCE_HASH_BYTES, SQLITE_STATIC);

@@ -47,7 +47,7 @@ struct app_news_item {
     char text[240];
 };
 
-/* The faults of an app, newest last; shared by its successive forms. Any thread, through app_news_*. */
+/* The faults of an app, newest last; shared by its successive forms. Any thread, by app_news_*. */
 struct app_news;
 
 /* Apps that are part of the program (the console): their files, by path. */
