@@ -92,8 +92,8 @@ struct app_segment {
 };
 
 /* The route of a path below the app's ("", "item/42"): a segment that is written out is preferred
- * to a parameter, which is never empty. count parameters are in given. NULL: there is none. Patterns
- * end in '/' where an index of a folder is meant: item/index.get.sql is "item/". */
+ * to a parameter, which is never empty. count parameters are in given. NULL: there is none.
+ * Patterns end in '/' where an index of a folder is meant: item/index.get.sql is "item/". */
 const struct app_route *app_match(const struct app *a, struct str path,
                                   struct app_segment given[APP_SEGMENTS_MAX], unsigned *count);
 
