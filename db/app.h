@@ -42,9 +42,9 @@ enum db_result db_app_begin(struct db_reader *r, const struct db_app_run *run,
                             struct db_app_fault *fault) __attribute__((warn_unused_result));
 void db_app_end(struct db_reader *r);
 
-/* A cursor over the rows of a statement; several may be open, of different statements or the same
- * (the statement is prepared once more for that). Closed at the latest by the caller before
- * db_app_end. */
+/* A cursor over the rows of a statement, all of them, in the page's order if it has one. Several
+ * may be open, of different statements or the same (the statement is prepared once more for that).
+ * Closed at the latest by the caller before db_app_end. */
 enum db_result db_app_open(struct db_reader *r, unsigned statement, struct db_cursor **cursor)
     __attribute__((warn_unused_result));
 
@@ -61,7 +61,7 @@ struct db_page_at {
 };
 
 /* A page that was read. cursor goes over its rows, in their order; first and last are its outermost
- * rows' keys, which belong to the page. */
+ * rows' keys, which belong to the page. Without rows, nothing is said of what is on either side. */
 struct db_page_read {
     struct db_cursor *cursor;
     unsigned rows;

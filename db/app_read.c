@@ -148,7 +148,9 @@ enum db_result db_app_open(struct db_reader *r, unsigned statement, struct db_cu
     const struct db_statement *of = &a->run.script->statement[statement];
     int rc;
     *cursor = NULL;
-    sqlite3_stmt *s = db_app_take(&r->conn, a->run.script, of->slot, of->text, of->bytes, &rc);
+    const char *sql = of->page != NULL ? of->page->text[0].sql : of->text;
+    size_t bytes = of->page != NULL ? of->page->text[0].bytes : of->bytes;
+    sqlite3_stmt *s = db_app_take(&r->conn, a->run.script, of->slot, sql, bytes, &rc);
     if (s == NULL)
         return db_app_failed(&r->conn, a->fault, of->line, rc);
     rc = db_app_bind(&a->values, of, s);

@@ -1,0 +1,279 @@
+/* Reading a page of a statement: its rows are recorded, so that they can be turned round. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/app_internal.h"
+#include "db/page.h"
+
+enum { PAGE_BYTES_MAX = 4 << 20 };
+
+/* A page being read. */
+struct paging {
+    struct db_reader *r;
+    const struct db_statement *of;
+    unsigned statement; /* its index */
+    bool before;        /* rows come last first */
+    bool more;          /* there are others behind those that were taken */
+    unsigned rows;
+    struct db_recorder rec;
+    uint32_t *start; /* of each row in rec */
+};
+
+static enum db_result failed(const struct paging *g, int code)
+{
+    return db_app_failed(&g->r->conn, g->r->app->fault, g->of->line, code);
+}
+
+static enum db_result not_recorded(const struct paging *g)
+{
+    struct db_app_fault *fault = g->r->app->fault;
+    if (g->rec.no_memory)
+        return DB_NO_MEMORY;
+    fault->line = g->of->line;
+    db_set_error(&fault->error, "a page of more than %d MiB", PAGE_BYTES_MAX >> 20);
+    return DB_TOO_LARGE;
+}
+
+/* ---- statements --------------------------------------------------------------------------- */
+
+static void cell_of(const struct db_value *v, struct db_cell *cell)
+{
+    *cell = (struct db_cell){.type = DB_CELL_NULL, .p = v->p, .n = v->n};
+    switch ((enum db_value_type)v->type) {
+    case DB_VALUE_TEXT: cell->type = DB_CELL_TEXT; break;
+    case DB_VALUE_BLOB: cell->type = DB_CELL_BLOB; break;
+    case DB_VALUE_INT:
+        cell->type = DB_CELL_INT;
+        cell->i = v->i;
+        break;
+    case DB_VALUE_REAL:
+        cell->type = DB_CELL_REAL;
+        cell->r = v->r;
+        break;
+    case DB_VALUE_NONE:
+    case DB_VALUE_FILE: break;
+    }
+}
+
+static int bind_cell(sqlite3_stmt *s, int n, const struct db_cell *cell)
+{
+    switch ((enum db_cell_type)cell->type) {
+    case DB_CELL_INT: return sqlite3_bind_int64(s, n, cell->i);
+    case DB_CELL_REAL: return sqlite3_bind_double(s, n, cell->r);
+    case DB_CELL_TEXT:
+        return sqlite3_bind_text64(s, n, cell->n > 0 ? cell->p : "", cell->n, SQLITE_STATIC,
+                                   SQLITE_UTF8);
+    case DB_CELL_BLOB:
+        return cell->n > 0 ? sqlite3_bind_blob64(s, n, cell->p, cell->n, SQLITE_STATIC)
+                           : sqlite3_bind_zeroblob(s, n, 0);
+    case DB_CELL_NULL: break;
+    }
+    return sqlite3_bind_null(s, n);
+}
+
+/* The statement of a slot with the run's values, so many keys, and how many rows at most. NULL:
+ * *code says why. */
+static sqlite3_stmt *ready(const struct paging *g, unsigned slot, const struct db_cell *keys,
+                           unsigned count, unsigned limit, int *code)
+{
+    struct db_app_reading *a = g->r->app;
+    const struct db_page_text *text = &g->of->page->text[slot];
+    sqlite3_stmt *s = db_app_statement(&g->r->conn, a->run.script, g->of->slot + slot, text->sql,
+                                       text->bytes, code);
+    if (s == NULL)
+        return NULL;
+    int n = (int)g->of->parameters;
+    *code = db_app_bind(&a->values, g->of, s);
+    for (unsigned i = 0; i < count && *code == SQLITE_OK; i++)
+        *code = bind_cell(s, ++n, &keys[i]);
+    if (*code == SQLITE_OK)
+        *code = sqlite3_bind_int64(s, ++n, limit);
+    return *code == SQLITE_OK ? s : NULL;
+}
+
+static sqlite3_stmt *ready_scan(const struct paging *g, struct db_page_scan scan,
+                                const struct db_cell *keys, unsigned limit, int *code)
+{
+    bool compares = scan.kind == DB_PAGE_ABOVE || scan.kind == DB_PAGE_BELOW;
+    return ready(g, db_page_slot(scan), keys, scan.key + compares, limit, code);
+}
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+static enum db_result take_rows(struct paging *g, sqlite3_stmt *s)
+{
+    enum db_result result = DB_OK;
+    int rc;
+    while (result == DB_OK && (rc = sqlite3_step(s)) != SQLITE_DONE) {
+        if (rc != SQLITE_ROW) {
+            result = failed(g, rc);
+        } else if (g->rows == g->of->page->rows) {
+            g->more = true;
+            break;
+        } else {
+            g->start[g->rows] = (uint32_t)g->rec.len;
+            if (db_record_row(&g->rec, s, g->of->columns))
+                g->rows++;
+            else
+                result = not_recorded(g);
+        }
+    }
+    sqlite3_reset(s);
+    return result;
+}
+
+/* One more than the page has is asked for, to see whether there is. */
+static unsigned wanted(const struct paging *g)
+{
+    return g->of->page->rows - g->rows + 1;
+}
+
+static enum db_result take_first(struct paging *g)
+{
+    int rc;
+    sqlite3_stmt *s = ready(g, 0, NULL, 0, wanted(g), &rc);
+    return s != NULL ? take_rows(g, s) : failed(g, rc);
+}
+
+static enum db_result take_scans(struct paging *g, const struct db_cell *keys)
+{
+    struct db_page_scan scans[DB_PAGE_SCANS_MAX];
+    unsigned count = db_page_scans(g->of->page, keys, g->before, scans);
+    enum db_result result = DB_OK;
+    for (unsigned i = 0; i < count && result == DB_OK && !g->more; i++) {
+        int rc;
+        sqlite3_stmt *s = ready_scan(g, scans[i], keys, wanted(g), &rc);
+        result = s != NULL ? take_rows(g, s) : failed(g, rc);
+    }
+    return result;
+}
+
+/* Runs the scans of NULL, or the others, until one has a row: the outermost first, which is likely
+ * to have one. SQLite's code. */
+static int look_for_one(const struct paging *g, const struct db_page_scan *scans, unsigned count,
+                        const struct db_cell *keys, bool null)
+{
+    int rc = SQLITE_DONE;
+    while (count-- > 0 && rc == SQLITE_DONE) {
+        if ((scans[count].kind == DB_PAGE_NULL) != null)
+            continue;
+        sqlite3_stmt *s = ready_scan(g, scans[count], keys, 1, &rc);
+        if (s == NULL)
+            return rc;
+        rc = sqlite3_step(s);
+        if (rc == SQLITE_ROW || rc == SQLITE_DONE)
+            sqlite3_reset(s);
+    }
+    return rc;
+}
+
+/* Whether there is a row on that side of one with those keys. */
+static enum db_result look(const struct paging *g, const struct db_cell *keys, bool before,
+                           bool *found)
+{
+    struct db_page_scan scans[DB_PAGE_SCANS_MAX];
+    unsigned count = db_page_scans(g->of->page, keys, before, scans);
+    int rc = look_for_one(g, scans, count, keys, false);
+    if (rc == SQLITE_DONE)
+        rc = look_for_one(g, scans, count, keys, true);
+    *found = rc == SQLITE_ROW;
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? DB_OK : failed(g, rc);
+}
+
+/* Puts the rows that came last first into their order. */
+static bool turn(struct paging *g)
+{
+    if (g->rows < 2)
+        return true;
+    unsigned char *p = malloc(g->rec.len);
+    size_t at = g->start[0];
+    if (p == NULL)
+        return false;
+    memcpy(p, g->rec.p, at);
+    for (unsigned i = g->rows; i-- > 0;) {
+        size_t end = i + 1 < g->rows ? g->start[i + 1] : g->rec.len;
+        memcpy(p + at, g->rec.p + g->start[i], end - g->start[i]);
+        at += end - g->start[i];
+    }
+    free(g->rec.p);
+    g->rec.p = p;
+    return true;
+}
+
+/* The keys of the outermost rows, and a cursor before the first. */
+static enum db_result open_rows(const struct paging *g, struct db_page_read *page)
+{
+    struct db_rows rows = {g->rec.p, g->rec.len};
+    const struct db_page *of = g->of->page;
+    enum db_result result = db_rows_open(rows, g->statement, &page->cursor);
+    for (unsigned i = 0; i < g->rows && result == DB_OK; i++) {
+        result = db_cursor_next(page->cursor);
+        for (unsigned j = 0; j < of->keys && result == DB_OK; j++) {
+            if (i == 0)
+                db_cursor_cell(page->cursor, of->key[j].index, &page->first[j]);
+            if (i == g->rows - 1)
+                db_cursor_cell(page->cursor, of->key[j].index, &page->last[j]);
+        }
+    }
+    if (result != DB_OK)
+        return result;
+    db_cursor_close(page->cursor);
+    return db_rows_open(rows, g->statement, &page->cursor);
+}
+
+static enum db_result look_around(const struct paging *g, enum db_page_from from,
+                                  struct db_page_read *page)
+{
+    page->after = g->more && from != DB_PAGE_BEFORE;
+    page->before = g->more && from == DB_PAGE_BEFORE;
+    if (g->rows == 0 || from == DB_PAGE_FIRST)
+        return DB_OK;
+    return from == DB_PAGE_AFTER ? look(g, page->first, true, &page->before)
+                                 : look(g, page->last, false, &page->after);
+}
+
+static enum db_result read_page(struct paging *g, const struct db_page_at *at,
+                                struct db_page_read *page)
+{
+    struct db_cell keys[DB_PAGE_KEYS_MAX];
+    for (unsigned i = 0; i < g->of->page->keys && at->from != DB_PAGE_FIRST; i++)
+        cell_of(&at->key[i], &keys[i]);
+    if (!db_record_begin(&g->rec, g->statement, g->of))
+        return not_recorded(g);
+    enum db_result result = at->from == DB_PAGE_FIRST ? take_first(g) : take_scans(g, keys);
+    if (result != DB_OK)
+        return result;
+    db_record_end(&g->rec);
+    if (g->before && !turn(g))
+        return DB_NO_MEMORY;
+    result = open_rows(g, page);
+    return result == DB_OK ? look_around(g, at->from, page) : result;
+}
+
+enum db_result db_app_page(struct db_reader *r, unsigned statement, const struct db_page_at *at,
+                           struct db_page_read *page)
+{
+    uint32_t start[DB_PAGE_ROWS_MAX];
+    struct paging g = {
+        .r = r,
+        .start = start,
+        .of = &r->app->run.script->statement[statement],
+        .statement = statement,
+        .before = at->from == DB_PAGE_BEFORE,
+        .rec.max_bytes = PAGE_BYTES_MAX,
+    };
+    *page = (struct db_page_read){0};
+    enum db_result result = read_page(&g, at, page);
+    page->memory = g.rec.p;
+    page->rows = g.rows;
+    if (result != DB_OK)
+        db_page_read_free(page);
+    return result;
+}
+
+void db_page_read_free(struct db_page_read *page)
+{
+    db_cursor_close(page->cursor);
+    free(page->memory);
+    *page = (struct db_page_read){0};
+}
