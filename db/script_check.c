@@ -83,18 +83,20 @@ sqlite3_stmt *db_script_compile(struct db_check *k, const struct db_statement *o
     return s;
 }
 
-static void compile_all(struct db_check *k)
+static bool compile_all(struct db_check *k)
 {
+    bool all = true;
     for (unsigned i = 0; i < k->script->count; i++) {
         const struct db_statement *of = &k->script->statement[i];
         sqlite3_stmt *s = k->statement[i] = db_script_compile(k, of, of->text, of->bytes);
         if (s == NULL)
-            continue;
-        if (sqlite3_stmt_isexplain(s) != 0)
+            all = false;
+        else if (sqlite3_stmt_isexplain(s) != 0)
             fault(k, of->line, "EXPLAIN is for the sqlite3 shell");
         else if (k->script->kind == DB_SCRIPT_READ && !sqlite3_stmt_readonly(s))
             fault(k, of->line, "a get file only reads");
     }
+    return all;
 }
 
 /* ---- columns ------------------------------------------------------------------------------ */
@@ -289,11 +291,12 @@ static void judge_results(struct db_check *k)
 {
     for (unsigned i = 0; i < k->script->count; i++) {
         const struct db_statement *of = &k->script->statement[i];
-        bool returns = sqlite3_column_count(k->statement[i]) > 0;
-        if (of->name != NULL && !has_rows(k, i))
+        bool rows = has_rows(k, i);
+        bool lost = of->page != NULL ||
+                    (k->script->kind == DB_SCRIPT_READ && rows && !steers(k->statement[i]));
+        if (of->name != NULL && !rows)
             fault(k, of->line, "%s has no rows: the statement returns none", of->name);
-        else if (k->script->kind == DB_SCRIPT_READ && returns && !of->set && of->name == NULL &&
-                 !steers(k->statement[i]))
+        else if (of->name == NULL && lost)
             fault(k, of->line, "nobody sees these rows: give them a name, as in -- name: items");
     }
 }
@@ -424,19 +427,17 @@ static void fill(struct db_check *k)
 
 /* ---- all of it ---------------------------------------------------------------------------- */
 
-/* What can be told once all statements compile. The guard is on. */
+/* What can be told of the statements that compile. The guard is on. */
 static void judge(struct db_check *k)
 {
     int count = (int)k->script->count;
     for (int i = 0; i < count; i++) {
         judge_columns(k, &k->script->statement[i], k->statement[i]);
-        if (k->script->statement[i].set)
+        if (k->script->statement[i].set && k->statement[i] != NULL)
             note_set(k, i);
     }
     for (int i = 0; i < count; i++)
         judge_parameters(k, i);
-    name_rows(k);
-    judge_results(k);
 }
 
 /* Makes the reader see the schema of its snapshot: preparing alone does not look. */
@@ -463,9 +464,12 @@ static void run(struct db_check *k, const struct db_grant *grant)
         fault(k, 0, "%s", db_result_text(result));
         return;
     }
-    compile_all(k);
-    if (sound(k))
-        judge(k);
+    bool all = compile_all(k);
+    judge(k);
+    if (all) {
+        name_rows(k);
+        judge_results(k);
+    }
     if (sound(k))
         db_script_check_pages(k);
     db_guard_leave(c);

@@ -31,16 +31,29 @@ static bool find_keys(struct db_check *k, unsigned statement)
     return found;
 }
 
-/* The names of a page's links stand beside those of the results. */
+/* True for "items_next" when the page is items and the ending is next; the page rows has none before
+ * it. */
+static bool is_of_page(const char *name, const struct db_statement *of, const char *ending)
+{
+    size_t n = strlen(of->name);
+    if (strcmp(of->name, "rows") == 0)
+        return strcmp(name, ending) == 0;
+    return strncmp(name, of->name, n) == 0 && name[n] == '_' && strcmp(name + n + 1, ending) == 0;
+}
+
+/* The links of a page stand beside the results, and the places in them among the parameters. */
 static void judge_links(struct db_check *k, const struct db_statement *of)
 {
-    size_t n = of->name != NULL ? strlen(of->name) : 0;
-    for (unsigned i = 0; n > 0 && i < k->script->count; i++) {
-        const char *other = k->script->statement[i].name;
-        if (other != NULL && strncmp(other, of->name, n) == 0 &&
-            (strcmp(other + n, "_next") == 0 || strcmp(other + n, "_prev") == 0))
-            fault(k, k->script->statement[i].line, "the name %s is kept for the page %s", other,
+    for (unsigned i = 0; i < k->script->count; i++) {
+        const char *name = k->script->statement[i].name;
+        if (name != NULL && (is_of_page(name, of, "next") || is_of_page(name, of, "prev")))
+            fault(k, k->script->statement[i].line, "the name %s is kept for the page %s", name,
                   of->name);
+    }
+    for (unsigned i = 0; i < k->names; i++) {
+        const char *name = k->name[i].name;
+        if (is_of_page(name, of, "after") || is_of_page(name, of, "before"))
+            fault(k, of->line, "the parameter %s is kept for the page %s", name, of->name);
     }
 }
 
