@@ -6,6 +6,7 @@
 #include "db/doc.h"
 #include "db/migrate.h"
 #include "db/schema.h"
+#include "db/valid.h"
 
 enum { PATIENCE_MS = 5000 };
 
@@ -115,57 +116,18 @@ static const struct rule_set {
     {search_rules, sizeof search_rules / sizeof *search_rules, "search_item", true},
 };
 
-/* UTF-8 as RFC 3629 has it, without NUL. */
-static bool utf8_ok(const unsigned char *p, size_t n)
-{
-    for (size_t i = 0; i < n;) {
-        unsigned c = p[i++];
-        size_t more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : c >= 0x80 ? 1 : 0;
-        if (c == 0 || (c >= 0x80 && c < 0xc2) || c > 0xf4 || n - i < more)
-            return false;
-        if ((c == 0xe0 && p[i] < 0xa0) || (c == 0xed && p[i] > 0x9f) ||
-            (c == 0xf0 && p[i] < 0x90) || (c == 0xf4 && p[i] > 0x8f))
-            return false;
-        for (; more > 0; more--)
-            if ((p[i++] & 0xc0) != 0x80)
-                return false;
-    }
-    return true;
-}
-
-static bool segment_ok(const unsigned char *p, size_t n)
-{
-    return n > 0 && !(p[0] == '.' && (n == 1 || (n == 2 && p[1] == '.')));
-}
-
-/* The rules of docs/api.md for keys. */
-static bool key_ok(const unsigned char *p, size_t n)
-{
-    size_t start = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (p[i] < 0x20 || p[i] == 0x7f || p[i] == '\\')
-            return false;
-        if (p[i] != '/')
-            continue;
-        if (!segment_ok(p + start, i - start))
-            return false;
-        start = i + 1;
-    }
-    return n <= DB_KEY_MAX && segment_ok(p + start, n - start) && utf8_ok(p, n);
-}
-
 static void sql_key_ok(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
     (void)argc;
     const unsigned char *p = sqlite3_value_blob(argv[0]);
-    sqlite3_result_int(ctx, key_ok(p, (size_t)sqlite3_value_bytes(argv[0])));
+    sqlite3_result_int(ctx, db_valid_key(p, (size_t)sqlite3_value_bytes(argv[0])));
 }
 
 static void sql_text_ok(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
     (void)argc;
     const unsigned char *p = sqlite3_value_blob(argv[0]);
-    sqlite3_result_int(ctx, utf8_ok(p, (size_t)sqlite3_value_bytes(argv[0])));
+    sqlite3_result_int(ctx, db_valid_text(p, (size_t)sqlite3_value_bytes(argv[0])));
 }
 
 static enum db_result unreadable(struct db_conn *c, struct db_error *error)

@@ -120,6 +120,7 @@ enum db_slot {
     SLOT_GUARD_FOREIGN,
     SLOT_GUARD_KEYS,
     SLOT_GUARD_OBJECTS,
+    SLOT_GUARD_DOC,
     SLOTS
 };
 

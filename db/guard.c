@@ -60,6 +60,10 @@ static enum db_result install(struct db_conn *c)
     if (rc == SQLITE_OK)
         rc = db_guard_add_functions(c);
     if (rc == SQLITE_OK)
+        rc = db_guard_add_encode(c);
+    if (rc == SQLITE_OK)
+        rc = db_guard_add_console(c);
+    if (rc == SQLITE_OK)
         rc = sqlite3_set_authorizer(db, db_guard_authorize, c);
     c->guard.installed = rc == SQLITE_OK;
     return db_cause(rc);

@@ -180,17 +180,23 @@ static struct match matching(sqlite3_value *pattern, sqlite3_value *text, struct
     return m;
 }
 
-static void compare(sqlite3_context *ctx, sqlite3_value **argv, struct signs signs)
+/* False: the function was answered. */
+static bool comparable(sqlite3_context *ctx, sqlite3_value **argv)
 {
     sqlite3 *db = sqlite3_context_db_handle(ctx);
     if (is_blob(argv[0]) || is_blob(argv[1])) {
         sqlite3_result_int(ctx, 0);
-        return;
+        return false;
     }
     if (sqlite3_value_bytes(argv[0]) > sqlite3_limit(db, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, -1)) {
         sqlite3_result_error(ctx, "LIKE or GLOB pattern too complex", -1);
-        return;
+        return false;
     }
+    return true;
+}
+
+static void compare(sqlite3_context *ctx, sqlite3_value **argv, struct signs signs)
+{
     struct match m = matching(argv[0], argv[1], signs);
     if (m.p == NULL)
         return;
@@ -204,12 +210,15 @@ static void compare(sqlite3_context *ctx, sqlite3_value **argv, struct signs sig
 static void sql_glob(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
     (void)argc;
-    compare(ctx, argv, (struct signs){.all = '*', .one = '?', .sets = true});
+    if (comparable(ctx, argv))
+        compare(ctx, argv, (struct signs){.all = '*', .one = '?', .sets = true});
 }
 
 static void sql_like(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
     struct signs signs = {.all = '%', .one = '_', .folds = true};
+    if (!comparable(ctx, argv))
+        return;
     if (argc == 3) {
         const unsigned char *p = sqlite3_value_text(argv[2]);
         if (p == NULL)
@@ -286,7 +295,8 @@ static struct bytes text_of(sqlite3_value *v)
 static const unsigned char *behind(const unsigned char *from, struct bytes whole, struct bytes part)
 {
     size_t left = whole.n - (size_t)(from - whole.p);
-    const unsigned char *at = left >= part.n ? memmem(from, left, part.p, part.n) : NULL;
+    const unsigned char *at = part.n == 1 ? memchr(from, part.p[0], left)
+                              : left >= part.n ? memmem(from, left, part.p, part.n) : NULL;
     return at != NULL ? at + part.n : NULL;
 }
 
@@ -375,14 +385,16 @@ static bool trim(struct db_conn *c, const struct set *set, struct bytes *text, i
 {
     size_t work = 0, cost = set->p != NULL ? (size_t)(set->end - set->p) : 1, n;
     while ((sides & LEFT) && text->n > 0 && (n = found_in(set, *text, false)) > 0) {
+        work += n == 1 ? 1 : cost;
         text->p += n;
         text->n -= n;
-        if ((work += cost) > WORK && (work = 0, db_guard_late(c)))
+        if (work > WORK && (work = 0, db_guard_late(c)))
             return false;
     }
     while ((sides & RIGHT) && text->n > 0 && (n = found_in(set, *text, true)) > 0) {
+        work += n == 1 ? 1 : cost;
         text->n -= n;
-        if ((work += cost) > WORK && (work = 0, db_guard_late(c)))
+        if (work > WORK && (work = 0, db_guard_late(c)))
             return false;
     }
     return true;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "db/doc.h"
+#include "db/valid.h"
 
 enum { NODES_FIRST = 64, ROOT = 0 };
 
@@ -393,23 +394,6 @@ static enum db_result merge(struct db_merge *m)
     return m->out != NULL ? DB_OK : DB_NO_MEMORY;
 }
 
-/* SQLite reads up to a NUL, and JSON has none. */
-static enum db_result is_json(struct db_conn *c, const char *p, size_t n, bool *yes)
-{
-    sqlite3_stmt *s = db_conn_statement(c, SLOT_JSON_VALID, "SELECT json_valid(?1)");
-    *yes = false;
-    if (s == NULL)
-        return db_conn_failed(c);
-    if (n == 0 || memchr(p, 0, n) != NULL)
-        return DB_OK;
-    sqlite3_bind_text64(s, 1, p, n, SQLITE_STATIC, SQLITE_UTF8);
-    int rc = sqlite3_step(s);
-    *yes = rc == SQLITE_ROW && sqlite3_column_int(s, 0) == 1;
-    sqlite3_reset(s);
-    sqlite3_clear_bindings(s);
-    return db_cause(rc);
-}
-
 enum db_result db_merge(struct db_conn *c, struct db_merge *m)
 {
     bool target = false, patch = false;
@@ -417,9 +401,9 @@ enum db_result db_merge(struct db_conn *c, struct db_merge *m)
     m->out_len = 0;
     if (m->target_len > DB_PATCH_BYTES_MAX || m->patch_len > DB_PATCH_BYTES_MAX)
         return DB_TOO_LARGE;
-    enum db_result result = is_json(c, m->target, m->target_len, &target);
+    enum db_result result = db_valid_json(c, m->target, m->target_len, &target);
     if (result == DB_OK)
-        result = is_json(c, m->patch, m->patch_len, &patch);
+        result = db_valid_json(c, m->patch, m->patch_len, &patch);
     if (result != DB_OK)
         return result;
     return !patch ? DB_INVALID : !target ? DB_CONFLICT : merge(m);
