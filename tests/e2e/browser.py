@@ -208,8 +208,10 @@ class Browser:
     # doing
 
     def press(self, name):
-        """Clicks the button or link of this name."""
-        self.named(PRESSABLE, name).click()
+        """Clicks the button or link of this name, brought to where nothing that stays in its place lies over it."""
+        one = self.named(PRESSABLE, name)
+        self.js("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", one)
+        one.click()
 
     def fill(self, name, text):
         """Puts the text into the field of this name, in the place of what is there, as somebody who types."""

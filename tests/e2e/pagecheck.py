@@ -95,9 +95,11 @@ def focus(browser):
     """Tab goes through everything, in the order of the page, out at the end, and shows where it is."""
     expected = ask(browser, "walk_begin")
     faults, seen = [], []
-    for _ in range(len(expected) + 2):
+    for _ in range(6 * len(expected) + 2):
         browser.keys("Tab")
         at, wrong, name = ask(browser, "walk_step")
+        if seen and at == seen[-1] >= 0:
+            continue # a date has several places
         if at == -1 or at in seen:
             break
         faults += wrong if at >= 0 else ["the focus went to %s" % name]
