@@ -64,6 +64,11 @@ bool db_record_row(struct db_recorder *r, sqlite3_stmt *s, unsigned columns)
     __attribute__((warn_unused_result));
 void db_record_end(struct db_recorder *r);
 
+/* The cells of the row that was recorded at byte `at`; they die with what is recorded next. False:
+ * there is none. */
+bool db_record_cells(const struct db_recorder *r, size_t at, unsigned columns,
+                     struct db_cell *cells) __attribute__((warn_unused_result));
+
 /* A cursor over the rows of a statement of the run that was taken and bound; it gives it back.
  * NULL: memory is short, and it was given back. */
 struct db_cursor *db_cursor_of(struct db_conn *c, const struct db_app_reading *a,

@@ -16,7 +16,8 @@ struct paging {
     bool more;          /* there are others behind those that were taken */
     unsigned rows;
     struct db_recorder rec;
-    uint32_t *start; /* of each row in rec */
+    uint32_t *start; /* of each row in rec, in the order in which they came */
+    size_t first, last; /* where the outermost rows are, in their order */
 };
 
 static enum db_result failed(const struct paging *g, int code)
@@ -71,8 +72,8 @@ static int bind_cell(sqlite3_stmt *s, int n, const struct db_cell *cell)
     return sqlite3_bind_null(s, n);
 }
 
-/* The statement of a slot with the run's values, so many keys, and how many rows at most. NULL:
- * *code says why. */
+/* The statement of a slot with the run's values, so many keys, and how many rows at most (0: it has
+ * no such parameter). NULL: *code says why. */
 static sqlite3_stmt *ready(const struct paging *g, unsigned slot, const struct db_cell *keys,
                            unsigned count, unsigned limit, int *code)
 {
@@ -86,7 +87,7 @@ static sqlite3_stmt *ready(const struct paging *g, unsigned slot, const struct d
     *code = db_app_bind(&a->values, g->of, s);
     for (unsigned i = 0; i < count && *code == SQLITE_OK; i++)
         *code = bind_cell(s, ++n, &keys[i]);
-    if (*code == SQLITE_OK)
+    if (*code == SQLITE_OK && limit > 0)
         *code = sqlite3_bind_int64(s, ++n, limit);
     return *code == SQLITE_OK ? s : NULL;
 }
@@ -148,34 +149,45 @@ static enum db_result take_scans(struct paging *g, const struct db_cell *keys)
     return result;
 }
 
-/* Runs the scans of NULL, or the others, until one has a row: the outermost first, which is likely
- * to have one. SQLite's code. */
-static int look_for_one(const struct paging *g, const struct db_page_scan *scans, unsigned count,
-                        const struct db_cell *keys, bool null)
+/* Whether the statement has a row: SQLITE_ROW, SQLITE_DONE, or what failed. code is why there is no
+ * statement. */
+static int has_row(sqlite3_stmt *s, int code)
 {
+    if (s == NULL)
+        return code;
+    code = sqlite3_step(s);
+    if (code == SQLITE_ROW || code == SQLITE_DONE)
+        sqlite3_reset(s);
+    return code;
+}
+
+/* The same for each scan in turn until one has a row, the outermost first. */
+static int has_row_in(const struct paging *g, const struct db_cell *keys, bool before)
+{
+    struct db_page_scan scans[DB_PAGE_SCANS_MAX];
+    unsigned count = db_page_scans(g->of->page, keys, before, scans);
     int rc = SQLITE_DONE;
     while (count-- > 0 && rc == SQLITE_DONE) {
-        if ((scans[count].kind == DB_PAGE_NULL) != null)
-            continue;
         sqlite3_stmt *s = ready_scan(g, scans[count], keys, 1, &rc);
-        if (s == NULL)
-            return rc;
-        rc = sqlite3_step(s);
-        if (rc == SQLITE_ROW || rc == SQLITE_DONE)
-            sqlite3_reset(s);
+        rc = has_row(s, rc);
     }
     return rc;
 }
 
-/* Whether there is a row on that side of one with those keys. */
+/* Whether there is a row on that side of one with those keys. Nearly always there is one that has
+ * another first key, which is the cheapest to find. */
 static enum db_result look(const struct paging *g, const struct db_cell *keys, bool before,
                            bool *found)
 {
-    struct db_page_scan scans[DB_PAGE_SCANS_MAX];
-    unsigned count = db_page_scans(g->of->page, keys, before, scans);
-    int rc = look_for_one(g, scans, count, keys, false);
+    const struct db_page *page = g->of->page;
+    int rc = SQLITE_DONE;
+    if (keys[0].type != DB_CELL_NULL) {
+        unsigned slot = db_page_look_slot(page, page->key[0].descending != before);
+        sqlite3_stmt *s = ready(g, slot, keys, 1, 0, &rc);
+        rc = has_row(s, rc);
+    }
     if (rc == SQLITE_DONE)
-        rc = look_for_one(g, scans, count, keys, true);
+        rc = has_row_in(g, keys, before);
     *found = rc == SQLITE_ROW;
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? DB_OK : failed(g, rc);
 }
@@ -183,15 +195,14 @@ static enum db_result look(const struct paging *g, const struct db_cell *keys, b
 /* Puts the rows that came last first into their order. */
 static bool turn(struct paging *g)
 {
-    if (g->rows < 2)
-        return true;
     unsigned char *p = malloc(g->rec.len);
-    size_t at = g->start[0];
+    size_t at = g->first;
     if (p == NULL)
         return false;
     memcpy(p, g->rec.p, at);
     for (unsigned i = g->rows; i-- > 0;) {
         size_t end = i + 1 < g->rows ? g->start[i + 1] : g->rec.len;
+        g->last = at;
         memcpy(p + at, g->rec.p + g->start[i], end - g->start[i]);
         at += end - g->start[i];
     }
@@ -200,25 +211,30 @@ static bool turn(struct paging *g)
     return true;
 }
 
-/* The keys of the outermost rows, and a cursor before the first. */
-static enum db_result open_rows(const struct paging *g, struct db_page_read *page)
+static bool take_keys(const struct paging *g, size_t row, struct db_cell *keys)
 {
-    struct db_rows rows = {g->rec.p, g->rec.len};
-    const struct db_page *of = g->of->page;
-    enum db_result result = db_rows_open(rows, g->statement, &page->cursor);
-    for (unsigned i = 0; i < g->rows && result == DB_OK; i++) {
-        result = db_cursor_next(page->cursor);
-        for (unsigned j = 0; j < of->keys && result == DB_OK; j++) {
-            if (i == 0)
-                db_cursor_cell(page->cursor, of->key[j].index, &page->first[j]);
-            if (i == g->rows - 1)
-                db_cursor_cell(page->cursor, of->key[j].index, &page->last[j]);
-        }
+    struct db_cell cells[DB_APP_COLUMNS_MAX];
+    if (!db_record_cells(&g->rec, row, g->of->columns, cells))
+        return false;
+    for (unsigned i = 0; i < g->of->page->keys; i++)
+        if (cells[g->of->page->key[i].index].type != DB_CELL_NULL)
+            keys[i] = cells[g->of->page->key[i].index];
+    return true;
+}
+
+/* The rows in their order, the keys of the outermost, and a cursor. */
+static enum db_result finish(struct paging *g, struct db_page_read *page)
+{
+    db_record_end(&g->rec);
+    if (g->rows > 0) {
+        g->first = g->start[0];
+        g->last = g->start[g->rows - 1];
+        if (g->before && g->rows > 1 && !turn(g))
+            return DB_NO_MEMORY;
+        if (!take_keys(g, g->first, page->first) || !take_keys(g, g->last, page->last))
+            return DB_BROKEN;
     }
-    if (result != DB_OK)
-        return result;
-    db_cursor_close(page->cursor);
-    return db_rows_open(rows, g->statement, &page->cursor);
+    return db_rows_open((struct db_rows){g->rec.p, g->rec.len}, g->statement, &page->cursor);
 }
 
 static enum db_result look_around(const struct paging *g, enum db_page_from from,
@@ -243,10 +259,7 @@ static enum db_result read_page(struct paging *g, const struct db_page_at *at,
     enum db_result result = at->from == DB_PAGE_FIRST ? take_first(g) : take_scans(g, keys);
     if (result != DB_OK)
         return result;
-    db_record_end(&g->rec);
-    if (g->before && !turn(g))
-        return DB_NO_MEMORY;
-    result = open_rows(g, page);
+    result = finish(g, page);
     return result == DB_OK ? look_around(g, at->from, page) : result;
 }
 

@@ -2,7 +2,11 @@
 
 #include <string.h>
 
+enum { ALL_SLOT, SCAN_SLOTS }; /* then the scans, then LOOK_SLOTS */
+enum { LOOK_SLOTS = 2 };
+
 static const char head[] = "SELECT * FROM (\n";
+static const char look_head[] = "SELECT 1 FROM (\n";
 static const char tail[] = "\n)";
 static const char limit[] = " LIMIT coalesce(?,-1)"; /* NULL: without a bound */
 
@@ -14,12 +18,17 @@ struct text {
 
 unsigned db_page_slots(const struct db_page *page)
 {
-    return 1 + page->keys * DB_PAGE_SCAN_KINDS;
+    return SCAN_SLOTS + page->keys * DB_PAGE_SCAN_KINDS + LOOK_SLOTS;
 }
 
 unsigned db_page_slot(struct db_page_scan scan)
 {
-    return 1 + scan.key * DB_PAGE_SCAN_KINDS + scan.kind;
+    return SCAN_SLOTS + scan.key * DB_PAGE_SCAN_KINDS + scan.kind;
+}
+
+unsigned db_page_look_slot(const struct db_page *page, bool less)
+{
+    return SCAN_SLOTS + page->keys * DB_PAGE_SCAN_KINDS + less;
 }
 
 static void put(struct text *out, const char *text)
@@ -71,25 +80,42 @@ static void put_order(struct text *out, const struct db_page *page, unsigned fir
     }
 }
 
+static void put_scan(struct text *out, const struct db_page *page, unsigned slot,
+                     const enum db_page_floor *floors)
+{
+    unsigned nth = slot - SCAN_SLOTS;
+    struct db_page_scan scan = {nth / DB_PAGE_SCAN_KINDS,
+                                (enum db_page_scan_kind)(nth % DB_PAGE_SCAN_KINDS)};
+    bool down = scan.kind == DB_PAGE_BELOW || scan.kind == DB_PAGE_NULL;
+    put_where(out, page, scan, floors[scan.key]);
+    put_order(out, page, scan.key + (scan.kind == DB_PAGE_NULL),
+              page->key[scan.key].descending != down);
+}
+
+static void put_look(struct text *out, const struct db_page *page, bool less)
+{
+    put_where(out, page, (struct db_page_scan){0, less ? DB_PAGE_BELOW : DB_PAGE_ABOVE},
+              DB_PAGE_FLOOR_UNKNOWN);
+    put(out, " LIMIT 1");
+}
+
 size_t db_page_sql(const struct db_statement *of, const enum db_page_floor *floors, unsigned slot,
                    char *p)
 {
     struct text out = {.p = p};
     const struct db_page *page = of->page;
-    put(&out, head);
+    bool look = slot >= db_page_look_slot(page, false);
+    put(&out, look ? look_head : head);
     put(&out, of->text);
     put(&out, tail);
-    if (slot == 0) {
+    if (slot == ALL_SLOT)
         put_order(&out, page, 0, false);
-    } else {
-        struct db_page_scan scan = {(slot - 1) / DB_PAGE_SCAN_KINDS,
-                                    (enum db_page_scan_kind)((slot - 1) % DB_PAGE_SCAN_KINDS)};
-        bool down = scan.kind == DB_PAGE_BELOW || scan.kind == DB_PAGE_NULL;
-        put_where(&out, page, scan, floors[scan.key]);
-        put_order(&out, page, scan.key + (scan.kind == DB_PAGE_NULL),
-                  page->key[scan.key].descending != down);
-    }
-    put(&out, limit);
+    else if (look)
+        put_look(&out, page, slot == db_page_look_slot(page, true));
+    else
+        put_scan(&out, page, slot, floors);
+    if (!look)
+        put(&out, limit);
     return out.n;
 }
 

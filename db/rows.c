@@ -6,12 +6,18 @@
  */
 #include "db/rows.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "db/app_internal.h"
 
 enum { HEAD = 12, RECORD_FIRST = 512 };
+
+/* A place in recorded rows. */
+struct place {
+    const unsigned char *p, *end;
+};
 
 struct db_cursor {
     unsigned columns;
@@ -23,23 +29,23 @@ struct db_cursor {
     uint64_t script_id;
     struct db_app_fault *fault;
     /* recorded */
-    const unsigned char *at, *end;
+    struct place at;
     uint32_t left;
     struct db_cell *cell;
 };
 
-static uint64_t get(const unsigned char *p, int n)
+/* n is a constant wherever it matters: then these are one instruction. */
+static inline uint64_t get(const unsigned char *p, size_t n)
 {
     uint64_t v = 0;
-    while (n-- > 0)
-        v = v << 8 | p[n];
-    return v;
+    memcpy(&v, p, n);
+    return le64toh(v);
 }
 
-static void put(unsigned char *p, int n, uint64_t v)
+static inline void put(unsigned char *p, size_t n, uint64_t v)
 {
-    for (int i = 0; i < n; i++, v >>= 8)
-        p[i] = (unsigned char)v;
+    v = htole64(v);
+    memcpy(p, &v, n);
 }
 
 /* ---- recording ---- */
@@ -137,26 +143,29 @@ void db_record_end(struct db_recorder *r)
 
 /* ---- cursors ---- */
 
+/* The value itself is looked at, once: the connection has no mutex, so that it is as good as what
+ * sqlite3_column_… give, and each of those looks again. */
 void db_cell_of(sqlite3_stmt *s, int column, struct db_cell *cell)
 {
-    switch (sqlite3_column_type(s, column)) {
+    sqlite3_value *v = sqlite3_column_value(s, column);
+    switch (sqlite3_value_type(v)) {
     case SQLITE_INTEGER:
         cell->type = DB_CELL_INT;
-        cell->i = sqlite3_column_int64(s, column);
+        cell->i = sqlite3_value_int64(v);
         break;
     case SQLITE_FLOAT:
         cell->type = DB_CELL_REAL;
-        cell->r = sqlite3_column_double(s, column);
+        cell->r = sqlite3_value_double(v);
         break;
     case SQLITE_TEXT:
         cell->type = DB_CELL_TEXT;
-        cell->p = sqlite3_column_text(s, column);
-        cell->n = (size_t)sqlite3_column_bytes(s, column);
+        cell->p = sqlite3_value_text(v);
+        cell->n = (size_t)sqlite3_value_bytes(v);
         break;
     case SQLITE_BLOB:
         cell->type = DB_CELL_BLOB;
-        cell->p = sqlite3_column_blob(s, column);
-        cell->n = (size_t)sqlite3_column_bytes(s, column);
+        cell->p = sqlite3_value_blob(v);
+        cell->n = (size_t)sqlite3_value_bytes(v);
         break;
     default:
         cell->type = DB_CELL_NULL;
@@ -181,11 +190,6 @@ struct db_cursor *db_cursor_of(struct db_conn *c, const struct db_app_reading *a
     cursor->fault = a->fault;
     return cursor;
 }
-
-/* A place in recorded rows. */
-struct place {
-    const unsigned char *p, *end;
-};
 
 static const char *take_name(struct place *at)
 {
@@ -243,8 +247,7 @@ static enum db_result open_at(const unsigned char *head, struct place at, struct
         ok = (names[i] = take_name(&at)) != NULL;
     c->columns = columns;
     c->names = names;
-    c->at = at.p;
-    c->end = at.end;
+    c->at = at;
     c->left = (uint32_t)get(head + 8, 4);
     *cursor = c;
     if (ok)
@@ -275,20 +278,20 @@ const char *db_cursor_column(const struct db_cursor *c, unsigned i)
     return c->names[i];
 }
 
-static bool take_cell(struct db_cursor *c, struct db_cell *cell)
+static bool take_cell(struct place *at, struct db_cell *cell)
 {
-    size_t n = (size_t)(c->end - c->at);
-    if (n < 1 || c->at[0] > DB_CELL_BLOB)
+    size_t n = (size_t)(at->end - at->p);
+    if (n < 1 || at->p[0] > DB_CELL_BLOB)
         return false;
-    cell->type = *c->at++;
+    cell->type = *at->p++;
     if (cell->type == DB_CELL_NULL)
         return true;
     bool bytes = cell->type == DB_CELL_TEXT || cell->type == DB_CELL_BLOB;
     size_t head = bytes ? 4 : 8;
     if (n - 1 < head)
         return false;
-    uint64_t v = get(c->at, (int)head);
-    c->at += head;
+    uint64_t v = bytes ? get(at->p, 4) : get(at->p, 8);
+    at->p += head;
     if (cell->type == DB_CELL_INT)
         cell->i = (int64_t)v;
     else if (cell->type == DB_CELL_REAL)
@@ -297,9 +300,19 @@ static bool take_cell(struct db_cursor *c, struct db_cell *cell)
         return true;
     if (v > n - 1 - head)
         return false;
-    cell->p = c->at;
+    cell->p = at->p;
     cell->n = (size_t)v;
-    c->at += v;
+    at->p += v;
+    return true;
+}
+
+bool db_record_cells(const struct db_recorder *r, size_t at, unsigned columns,
+                     struct db_cell *cells)
+{
+    struct place place = {r->p + at, r->p + r->len};
+    for (unsigned i = 0; i < columns; i++)
+        if (!take_cell(&place, &cells[i]))
+            return false;
     return true;
 }
 
@@ -309,7 +322,7 @@ static enum db_result next_recorded(struct db_cursor *c)
         return DB_NONE;
     c->left--;
     for (unsigned i = 0; i < c->columns; i++)
-        if (!take_cell(c, &c->cell[i]))
+        if (!take_cell(&c->at, &c->cell[i]))
             return DB_BROKEN;
     return DB_OK;
 }

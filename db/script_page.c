@@ -31,8 +31,8 @@ static bool find_keys(struct db_check *k, unsigned statement)
     return found;
 }
 
-/* True for "items_next" when the page is items and the ending is next; the page rows has none before
- * it. */
+/* True for "items_next" when the page is items and the ending is next. Those of the page rows are
+ * called by the ending alone. */
 static bool is_of_page(const char *name, const struct db_statement *of, const char *ending)
 {
     size_t n = strlen(of->name);
