@@ -1,7 +1,7 @@
 /* The prepared statements of apps on one connection.
  *
  * Kept by script: an app that was edited has other scripts, whose ids are new; the statements of
- * the old ones go when room is needed. What is in use now is of the script that was asked for last. */
+ * the old ones go when room is needed. What is in use is of the script that was asked for last. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
