@@ -4,6 +4,7 @@
 
 #include "fcgi/path.h"
 #include "fcgi/resp.h"
+#include "handlers/word.h"
 
 enum { JSON_MAX_BYTES = 64 << 20 };
 
@@ -63,21 +64,12 @@ static size_t escape(char *out, unsigned char c)
     return 6;
 }
 
-#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
-
-/* The high bit of each byte of w that is below n, which is at most 0x80, and maybe of those above
- * it in a byte that follows. */
-static uint64_t below(uint64_t w, uint64_t n)
-{
-    return (w - EACH(n)) & ~w & EACH(0x80);
-}
-
 size_t json_plain(const char *p, size_t n)
 {
     size_t i = 0;
     for (uint64_t w; i + sizeof w <= n; i += sizeof w) {
         memcpy(&w, p + i, sizeof w);
-        if ((w & EACH(0x80)) | below(w, 0x20) | below(w ^ EACH('"'), 1) | below(w ^ EACH('\\'), 1))
+        if ((w & WORD_EACH(0x80)) | word_below(w, 0x20) | word_has(w, '"') | word_has(w, '\\'))
             break;
     }
     while (i < n && (unsigned char)p[i] >= 0x20 && (unsigned char)p[i] < 0x80 && p[i] != '"' &&
