@@ -26,7 +26,6 @@ static const struct {
 } limits[] = {
     {SQLITE_LIMIT_TRIGGER_DEPTH, 20, 1000},
     {SQLITE_LIMIT_EXPR_DEPTH, 100, 1000},
-    {SQLITE_LIMIT_VDBE_OP, 100000, 250000000},
     {SQLITE_LIMIT_ATTACHED, 0, 10},
 };
 
@@ -57,6 +56,8 @@ static enum db_result install(struct db_conn *c)
         rc = sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0, NULL);
     if (rc == SQLITE_OK)
         rc = db_guard_add_text(c);
+    if (rc == SQLITE_OK)
+        rc = db_guard_add_fts(c);
     if (rc == SQLITE_OK)
         rc = db_guard_add_functions(c);
     if (rc == SQLITE_OK)
@@ -191,7 +192,7 @@ enum db_result db_guard_cause(struct db_conn *c, int code, struct db_error *erro
         db_set_error(error, "it was stopped at its time limit");
         return DB_TIMEOUT;
     }
-    if (refused && (code == SQLITE_AUTH || code == SQLITE_ERROR)) {
+    if (refused) {
         db_set_error(error, "%s", g->why);
         return DB_REFUSED;
     }
