@@ -2,10 +2,12 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <ini.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+
+#include "fcgi/ini_lines.h"
 
 enum kind { KIND_TEXT, KIND_LIST, KIND_COUNT, KIND_MODE, KIND_SIZE, KIND_TIME };
 
@@ -90,6 +92,8 @@ static const struct key keys[] = {
      "origins whose scripts may use the interface, such as https://app.example; * for any"},
     {"basic", KIND_LIST, AT(basic), "", 0, 0,
      "prefixes that may also be read with a name and a password (HTTP Basic)"},
+    {"apps", KIND_TEXT, AT(apps), "", 0, 0,
+     "folder of apps: each folder in it is one, served at /apps/NAME/"},
     {"session_idle", KIND_TIME, AT(session_idle_ms), "14d", 60000, 400 * DAY_MS,
      "a session that was not used for so long ends"},
     {"session_max", KIND_TIME, AT(session_max_ms), "90d", 60000, 400 * DAY_MS,
@@ -147,11 +151,14 @@ static uint64_t unit_factor(enum kind kind, const char *unit)
     return 0;
 }
 
+#define A_SIZE "a size such as 512k, 16m or 1g"
+#define A_TIME "a time such as 500ms, 30s, 5m or 14d"
+
 static const char *wanted(enum kind kind)
 {
     switch (kind) {
-    case KIND_SIZE: return "a size such as 512k, 16m or 1g";
-    case KIND_TIME: return "a time such as 500ms, 30s, 5m or 14d";
+    case KIND_SIZE: return A_SIZE;
+    case KIND_TIME: return A_TIME;
     case KIND_MODE: return "an octal mode such as 0660";
     default: return "a whole number";
     }
@@ -193,19 +200,41 @@ bool conf_refuse(const struct conf *c, const char *key, const char *why, struct 
     return refuse(c, find(key), error, why);
 }
 
+/* False for what is no number of that kind, or too large for 64 bit. */
+static bool parse_number(enum kind kind, const char *value, uint64_t *number)
+{
+    char *end = NULL;
+    errno = 0;
+    uint64_t v = strtoull(value, &end, kind == KIND_MODE ? 8 : 10);
+    uint64_t factor = end != value && isdigit((unsigned char)value[0]) ? unit_factor(kind, end) : 0;
+    if (errno != 0 || factor == 0 || v > UINT64_MAX / factor)
+        return false;
+    *number = v * factor;
+    return true;
+}
+
+bool conf_number(enum conf_unit unit, const char *value, uint64_t *number)
+{
+    return parse_number(unit == CONF_SIZE   ? KIND_SIZE
+                        : unit == CONF_TIME ? KIND_TIME
+                                            : KIND_COUNT,
+                        value, number);
+}
+
+const char *conf_wanted(enum conf_unit unit)
+{
+    return unit == CONF_SIZE ? A_SIZE : unit == CONF_TIME ? A_TIME : "a whole number";
+}
+
 static bool set_number(struct conf *c, const struct key *k, const char *value,
                        struct conf_error *error)
 {
-    char *end = NULL, why[200];
-    errno = 0;
-    uint64_t v = strtoull(value, &end, k->kind == KIND_MODE ? 8 : 10);
-    uint64_t factor = end != value && isdigit((unsigned char)value[0]) ? unit_factor(k->kind, end)
-                                                                       : 0;
-    if (errno != 0 || factor == 0 || v > UINT64_MAX / factor) {
+    char why[200];
+    uint64_t v;
+    if (!parse_number(k->kind, value, &v)) {
         snprintf(why, sizeof why, "\"%.100s\" is not %s", value, wanted(k->kind));
         return refuse(c, k, error, why);
     }
-    v *= factor;
     if (v < k->min || v > k->max) {
         snprintf(why, sizeof why, "%.60s is outside what is possible (%llu to %llu)", value,
                  (unsigned long long)k->min, (unsigned long long)k->max);
@@ -256,65 +285,38 @@ static bool set(struct conf *c, const struct key *k, const char *value, int orig
 
 struct reading {
     struct conf *c;
-    FILE *file;
-    int line;
     struct conf_error *error;
-    bool failed;
 };
 
-/* inih reads through this, which counts lines and takes away three of its habits: a line that
- * begins with a blank would continue the value before it, only ';' would start a comment behind a
- * value, and the rest of a long line would be taken for a line of its own. */
-static char *next_line(char *line, int size, void *stream)
+static bool take_line(struct ini_lines *l, const char *section, const char *name,
+                      const char *value)
 {
-    struct reading *r = stream;
-    if (fgets(line, size, r->file) == NULL)
-        return NULL;
-    r->line++;
-    if (strchr(line, '\n') == NULL && !feof(r->file)) {
-        r->failed = !fail(r->error, "%.200s:%d: the line is longer than %d bytes", r->c->file,
-                          r->line, size - 2);
-        return NULL;
-    }
-    size_t lead = strspn(line, " \t");
-    memmove(line, line + lead, strlen(line + lead) + 1);
-    for (char *p = line; (p = strchr(p, '#')) != NULL; p++)
-        if (p > line && (p[-1] == ' ' || p[-1] == '\t')) {
-            memcpy(p, "\n", 2);
-            break;
-        }
-    return line;
-}
-
-static int take_line(void *arg, const char *section, const char *name, const char *value)
-{
-    struct reading *r = arg;
+    struct reading *r = l->arg;
     const struct key *k = find(name);
-    if (r->failed)
-        return 0;
     if (section[0] != 0)
-        r->failed = !fail(r->error, "%.200s:%d: sections such as [%.50s] are not used here",
-                          r->c->file, r->line, section);
-    else if (k == NULL)
-        r->failed = !fail(r->error, "%.200s:%d: unknown key \"%.100s\"", r->c->file, r->line,
-                          name);
-    else
-        r->failed = !set(r->c, k, value, r->line, r->error);
-    return !r->failed;
+        return fail(r->error, "%.200s:%d: sections such as [%.50s] are not used here", r->c->file,
+                    l->line, section);
+    if (k == NULL)
+        return fail(r->error, "%.200s:%d: unknown key \"%.100s\"", r->c->file, l->line, name);
+    return set(r->c, k, value, l->line, r->error);
 }
 
 static bool load_file(struct conf *c, const char *file, struct conf_error *error)
 {
-    struct reading r = {.c = c, .file = fopen(file, "re"), .error = error};
+    struct reading r = {.c = c, .error = error};
+    struct ini_lines lines = {.file = fopen(file, "re"), .take = take_line, .arg = &r};
     snprintf(c->file, sizeof c->file, "%s", file);
-    if (r.file == NULL)
+    if (lines.file == NULL)
         return fail(error, "%.300s: %s", file, strerror(errno));
-    int line = ini_parse_stream(next_line, &r, take_line, &r);
-    bool unread = ferror(r.file) != 0;
-    fclose(r.file);
+    int line = ini_lines_read(&lines);
+    bool unread = ferror(lines.file) != 0;
+    fclose(lines.file);
     if (unread)
         return fail(error, "%.300s: %s", file, strerror(EIO));
-    if (r.failed)
+    if (lines.too_long)
+        return fail(error, "%.200s:%d: the line is longer than %d bytes", file, lines.line,
+                    lines.most);
+    if (lines.stopped)
         return false;
     return line == 0 || fail(error, "%.300s:%d: this is not \"key = value\"", file, line);
 }

@@ -39,6 +39,7 @@ struct conf {
     char sites[CONF_TEXT_MAX];
     char cors[CONF_TEXT_MAX];
     char basic[CONF_TEXT_MAX];
+    char apps[CONF_TEXT_MAX];
     char log_level_name[CONF_TEXT_MAX];
     enum log_level log_level;
     uint64_t socket_mode;
@@ -96,6 +97,14 @@ bool conf_refuse(const struct conf *c, const char *key, const char *why, struct 
 /* The next of a list's values, without the blanks around it; n is 0 for an empty one. Moves *list
  * behind it; at the end **list is 0. */
 struct str conf_next(const char **list);
+
+enum conf_unit { CONF_COUNT, CONF_SIZE, CONF_TIME };
+
+/* A number as values are written: bytes from a size ("1m"), milliseconds from a time ("5s"). False
+ * when it is none; conf_wanted says what it should have been. */
+bool conf_number(enum conf_unit unit, const char *value, uint64_t *number)
+    __attribute__((warn_unused_result));
+const char *conf_wanted(enum conf_unit unit);
 
 /* Prints the keys, their defaults and meanings, for --help. */
 void conf_help(FILE *out);
