@@ -76,7 +76,9 @@ libs := -l:libfcgi.a $(pkg_libs) -lm -pthread
 
 sources := $(sort $(wildcard fcgi/*.c handlers/*.c db/*.c seal/*.c))
 schema := $(sort $(wildcard db/schema/*.sql))
-objects := $(sources:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/schema.o
+# Apps that are part of the program. Names in them may have a ':', which make cannot have as a prerequisite: see stamp.apps.
+embedded := console new
+objects := $(sources:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/schema.o $(BUILD)/obj/gen/apps.o
 lib_objects := $(filter-out $(BUILD)/obj/fcgi/main.o,$(objects))
 
 unit_helpers := $(filter-out tests/unit/test_%.c,$(wildcard tests/unit/*.c))
@@ -102,6 +104,7 @@ endef
 $(BUILD)/stamp.flags: FORCE ; $(call stamp,$(CC) $(c_flags) $(ldflags) $(libs) $(check_libs))
 $(BUILD)/stamp.sources: FORCE ; $(call stamp,$(sources))
 $(BUILD)/stamp.schema: FORCE ; $(call stamp,$(schema))
+$(BUILD)/stamp.apps: FORCE ; $(call stamp,$(shell cd handlers/bundled && find $(embedded) -type f -printf '%p %s %T@\n' 2>/dev/null | sort -u))
 FORCE:
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/stamp.flags
@@ -111,6 +114,14 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/stamp.flags
 $(BUILD)/gen/schema.c: db/embed.sh $(schema) $(BUILD)/stamp.schema
 	@mkdir -p $(@D)
 	$(call say,embed $@)sh db/embed.sh $(schema) >$@
+
+$(BUILD)/gen/apps.c: handlers/embed_apps.sh $(BUILD)/stamp.apps
+	@mkdir -p $(@D)
+	$(call say,embed $@)sh handlers/embed_apps.sh $(embedded) >$@
+
+$(BUILD)/obj/gen/apps.o: $(BUILD)/gen/apps.c $(BUILD)/stamp.flags
+	@mkdir -p $(@D)
+	$(call say,cc $<)$(CC) $(c_flags) -MMD -MP -c -o $@ $<
 
 $(BUILD)/obj/gen/schema.o: $(BUILD)/gen/schema.c $(BUILD)/stamp.flags
 	@mkdir -p $(@D)
@@ -197,6 +208,8 @@ install: $(BUILD)/hanji
 	install -m 644 docs/man/*.5 '$(DESTDIR)$(PREFIX)/share/man/man5/'
 	install -m 644 nginx-conf/*.conf '$(DESTDIR)$(PREFIX)/share/hanji/nginx/'
 	install -m 644 deploy/hanji.conf '$(DESTDIR)$(PREFIX)/share/hanji/hanji.conf'
+	for app in scores household; do [ ! -d handlers/bundled/$$app ] || (cd handlers/bundled && find $$app -type f | \
+		while read -r file; do install -D -m 644 "$$file" '$(DESTDIR)$(PREFIX)/share/hanji/apps/'"$$file"; done); done
 	install -m 644 LICENSE '$(DESTDIR)$(PREFIX)/share/doc/hanji/LICENSE'
 	install -m 644 deploy/systemd/hanji.socket '$(DESTDIR)$(UNITDIR)/hanji.socket'
 	sed 's|@PREFIX@|$(PREFIX)|g' deploy/systemd/hanji.service >'$(DESTDIR)$(UNITDIR)/hanji.service'

@@ -11,7 +11,7 @@
 #include "fcgi/frame.h"
 #include "fcgi/resp.h"
 
-enum { ANSWER_MAX_BYTES = 1 << 20, ANSWER_TIMEOUT_S = 30, NO_ANSWER = 599 };
+enum { ANSWER_MAX_BYTES = 16 << 20, ANSWER_TIMEOUT_S = 30, NO_ANSWER = 599 };
 
 static int connect_to(const char *path)
 {
@@ -35,13 +35,25 @@ static int connect_to(const char *path)
     return -1;
 }
 
-/* Lengths below 128 take one byte; nothing longer is sent. */
-static bool add_pair(struct buf *out, const char *name, const char *value)
+/* A length takes one byte below 128, else four. */
+static bool add_length(struct buf *out, size_t n)
 {
-    unsigned char lengths[2] = {(unsigned char)strlen(name), (unsigned char)strlen(value)};
-    return buf_add(out, lengths, 2, ANSWER_MAX_BYTES) &&
-           buf_add(out, name, lengths[0], ANSWER_MAX_BYTES) &&
-           buf_add(out, value, lengths[1], ANSWER_MAX_BYTES);
+    unsigned char b[4] = {(unsigned char)(n >> 24 | 0x80), (unsigned char)(n >> 16),
+                          (unsigned char)(n >> 8), (unsigned char)n};
+    return n < 128 ? buf_add(out, b + 3, 1, ANSWER_MAX_BYTES)
+                   : buf_add(out, b, 4, ANSWER_MAX_BYTES);
+}
+
+static bool add_pair(struct buf *out, const char *name, struct str value)
+{
+    return add_length(out, strlen(name)) && add_length(out, value.n) &&
+           buf_add(out, name, strlen(name), ANSWER_MAX_BYTES) &&
+           buf_add(out, value.p, value.n, ANSWER_MAX_BYTES);
+}
+
+static bool add_text(struct buf *out, const char *name, const char *value)
+{
+    return add_pair(out, name, (struct str){value, strlen(value)});
 }
 
 static bool add_record(struct buf *out, enum frame_type type, const void *p, size_t n)
@@ -63,15 +75,17 @@ static bool add_stream(struct buf *out, enum frame_type type, const unsigned cha
 }
 
 /* Everything before the body. */
-static bool build(struct buf *out, const char *path, size_t n)
+static bool build(struct buf *out, const struct client_request *r)
 {
     static const unsigned char begin[8] = {0, FRAME_RESPONDER};
     struct buf params = {0};
     char length[21] = "";
-    length[put_u64(length, n)] = 0;
-    bool ok = add_pair(&params, "REQUEST_METHOD", "POST") &&
-              add_pair(&params, "DOCUMENT_URI", path) &&
-              add_pair(&params, "CONTENT_LENGTH", length) &&
+    length[put_u64(length, r->n)] = 0;
+    bool ok = add_text(&params, "REQUEST_METHOD", r->method) &&
+              add_text(&params, "DOCUMENT_URI", r->path) &&
+              (r->query.n == 0 || add_pair(&params, "QUERY_STRING", r->query)) &&
+              (r->content_type == NULL || add_text(&params, "CONTENT_TYPE", r->content_type)) &&
+              (r->body == NULL || add_text(&params, "CONTENT_LENGTH", length)) &&
               add_record(out, FCGI_BEGIN_REQUEST, begin, sizeof begin) &&
               add_stream(out, FCGI_PARAMS, params.data, params.len);
     buf_free(&params);
@@ -156,19 +170,25 @@ static unsigned take_answer(struct buf *raw, struct buf *out)
     return (unsigned)strtoul((const char *)raw->data + sizeof status - 1, NULL, 10);
 }
 
-unsigned client_post(const char *socket, const char *path, const void *body, size_t n,
-                     struct buf *out)
+unsigned client_ask(const char *socket, const struct client_request *r, struct buf *out)
 {
     struct buf request = {0}, raw = {0};
     int fd = connect_to(socket);
     if (fd < 0)
         return errno == ENOENT || errno == ECONNREFUSED ? 0 : NO_ANSWER;
     unsigned status = NO_ANSWER;
-    if (build(&request, path, n) && send_all(fd, request.data, request.len) &&
-        send_body(fd, body, n) && receive(fd, &raw))
+    if (build(&request, r) && send_all(fd, request.data, request.len) &&
+        send_body(fd, r->body, r->n) && receive(fd, &raw))
         status = take_answer(&raw, out);
     close(fd);
     buf_free(&request);
     buf_free(&raw);
     return status;
+}
+
+unsigned client_post(const char *socket, const char *path, const void *body, size_t n,
+                     struct buf *out)
+{
+    const struct client_request r = {.method = "POST", .path = path, .body = body, .n = n};
+    return client_ask(socket, &r, out);
 }

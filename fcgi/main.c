@@ -54,6 +54,8 @@ static const struct command {
     {"restore", "FILE", "put a backup in place of the database; the server is stopped", ctl_restore,
      false},
     {"search", "add|remove|list ...", "choose what can be searched for words", ctl_search, false},
+    {"app", "new|check|run ...", "make, check and try apps: pages and writes in SQL", ctl_app,
+     false},
     {"conf", "[--KEY VALUE]...", "print the effective configuration", cmd_conf, true},
     {"version", "", "print the version", cmd_version, false},
     {"worker", "", NULL, cmd_worker, true},
@@ -101,7 +103,19 @@ static void started(void *arg, struct loop *const *loops, unsigned n)
     log_detail(LOG_INFO, "ready", "database %s, SQLite %s, %u thread%s, %.1f ms after start",
                store->conf->database, db_sqlite_version(), n, n == 1 ? "" : "s",
                monotonic_ms() - invocation.started_ms);
+    if (!apps_watch(store->apps))
+        log_line(LOG_WARN, "edited apps need a restart", NULL);
     memory_give_back();
+}
+
+static void ending(void *arg)
+{
+    apps_unwatch(((struct store *)arg)->apps);
+}
+
+static void again(void *arg)
+{
+    apps_look_again(((struct store *)arg)->apps);
 }
 
 static int cmd_worker(const struct conf *conf, int argc, char **argv)
@@ -136,6 +150,8 @@ static int cmd_worker(const struct conf *conf, int argc, char **argv)
         .control = fds.control,
         .supervisor = fds.supervisor,
         .started = started,
+        .ending = ending,
+        .again = again,
         .arg = &store,
     };
     int status = serve_run(&serve);

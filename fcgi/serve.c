@@ -58,6 +58,8 @@ static void on_signal(void *arg)
     struct signalfd_siginfo info;
     (void)arg;
     while (read(serve.signals, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGHUP)
+            serve.config->again(serve.config->arg);
         if (info.ssi_signo != SIGTERM && info.ssi_signo != SIGINT)
             continue;
         log_line(LOG_INFO, "draining", NULL);
@@ -169,6 +171,7 @@ int serve_run(const struct serve_config *config)
     loop_run(serve.loops[0]);
     for (unsigned i = 1; i < running; i++)
         pthread_join(serve.threads[i], NULL);
+    s->ending(s->arg);
     free_loops();
     close(serve.signals);
     return atomic_load(&serve.exit_status);

@@ -16,6 +16,8 @@ struct serve_config {
     int supervisor; /* a socket to it: "R" is written when ready, its end means drain; -1: none */
     /* Called once all loops exist, before any runs. */
     void (*started)(void *arg, struct loop *const *loops, unsigned n);
+    void (*ending)(void *arg); /* they have drained, and go */
+    void (*again)(void *arg);  /* SIGHUP, on the first loop's thread: look at files again */
     void *arg;
 };
 

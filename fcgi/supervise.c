@@ -318,6 +318,8 @@ static void take_signals(struct supervisor *s)
             hand_over(s);
         else if (info.ssi_signo != SIGHUP)
             stop(s);
+        else if (s->current.pid > 0)
+            kill(s->current.pid, SIGHUP);
     }
 }
 

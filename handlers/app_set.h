@@ -23,6 +23,9 @@ struct apps *apps_open(struct store *s) __attribute__((warn_unused_result));
 /* Starts the thread that waits for changes of the folder. False: it cannot; said in the log. */
 bool apps_watch(struct apps *a);
 
+/* Any thread: reads all of them again soon, also what no change was noticed of. */
+void apps_look_again(struct apps *a);
+
 /* Ends that thread. Before the loops are freed. */
 void apps_unwatch(struct apps *a);
 

@@ -55,6 +55,10 @@ static void deliver(void *arg, struct db_op *list)
             continue;
         }
         w->op = op;
+        if (w->applied != NULL) {
+            sem_post(w->applied);
+            continue;
+        }
         w->park.next = NULL;
         *end = &w->park;
         end = &w->park.next;
@@ -163,11 +167,15 @@ bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
                  "reason", no_blobs.text, NULL);
     else
         doubt_blobs(s->blobs, group_of(conf));
+    s->apps = apps_open(s);
+    if (s->apps == NULL)
+        log_line(LOG_ERROR, "there are no apps: memory is short", NULL);
     return true;
 }
 
 void store_close(struct store *s)
 {
+    apps_close(s->apps);
     pool_free(s->pool);
     db_writer_stop(s->writer);
     db_blobs_close(s->blobs);
@@ -204,6 +212,7 @@ static void close_session(void *thread)
 {
     struct session *s = thread;
     watch_free(s->watch);
+    app_view_free(&s->apps);
     db_reader_close(s->reader);
     buf_free(&s->text);
     buf_free(&s->value);
@@ -238,6 +247,7 @@ static void round_end(void *thread)
     s->writes = NULL;
     s->writes_tail = &s->writes;
     watch_round_end(s->watch);
+    app_view_round_end(&s->apps);
     if (s->text.cap > SESSION_KEPT_BYTES)
         buf_free(&s->text);
 }
@@ -383,6 +393,22 @@ void store_note(struct call *c, struct db_op *op)
         queue(s, op, NULL);
     else
         db_op_free(op);
+}
+
+enum db_result store_apply(struct store *s, struct db_op *op)
+{
+    sem_t applied;
+    if (!db_writer_reserve(s->writer, op))
+        return DB_OVERLOAD;
+    sem_init(&applied, 0, 0);
+    struct write *w = &(struct write){.applied = &applied};
+    op->owner = w;
+    op->next = NULL;
+    db_writer_submit(s->writer, op);
+    while (sem_wait(&applied) != 0)
+        continue; /* a signal came */
+    sem_destroy(&applied);
+    return op->result;
 }
 
 static void run_task(struct job *j, void *thread)

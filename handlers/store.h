@@ -5,6 +5,8 @@
 #ifndef HANJI_HANDLERS_STORE_H
 #define HANJI_HANDLERS_STORE_H
 
+#include <semaphore.h>
+
 #include "db/blobs.h"
 #include "db/doc.h"
 #include "db/writer.h"
@@ -12,6 +14,7 @@
 #include "fcgi/loop.h"
 #include "fcgi/pool.h"
 #include "handlers/access.h"
+#include "handlers/app_set.h"
 #include "handlers/watch.h"
 
 struct store {
@@ -25,6 +28,7 @@ struct store {
     struct buf sites;   /* those of them whose documents may act as pages */
     struct cors *cors;  /* origins whose scripts may use the interface */
     struct db_blobs *blobs; /* files for the web server; NULL: there can be none */
+    struct apps *apps;  /* NULL: memory was short */
     int64_t start_s;    /* wall clock when it was opened */
     enum db_result trouble; /* why writes fail now, DB_OK: they do not; writer's thread */
     void (*stop)(void); /* asks the process to end: the store is broken */
@@ -39,6 +43,7 @@ struct session {
     struct db_reader *reader;
     bool snapshot; /* begun in this round */
     struct watch *watch;
+    struct app_view apps;
     struct str mount; /* SCRIPT_NAME of the call being answered, for links */
     struct credential who; /* of the call being answered, when its route asks for one */
     bool offers_basic;     /* its path may be read with HTTP Basic */
@@ -79,6 +84,7 @@ struct write {
     struct credential who; /* who asks: access_who when answer or then is called */
     enum verdict (*then)(struct write *w, struct call *c); /* what store_write_then was given */
     void *arg;
+    sem_t *applied; /* store_apply's: posted, and nothing else is done with it */
     size_t mount_len;
     char mount[]; /* SCRIPT_NAME, for links */
 };
@@ -104,6 +110,10 @@ enum verdict store_write_then(struct call *c, struct db_op *op,
 /* Queues op for the next burst and forgets it: nobody waits for its result. Takes op in any case;
  * it is dropped when the queue is full. */
 void store_note(struct call *c, struct db_op *op);
+
+/* Applies op and waits for its result: on a thread that may wait, never a loop's or the writer's.
+ * op stays the caller's. */
+enum db_result store_apply(struct store *s, struct db_op *op) __attribute__((warn_unused_result));
 
 /* What a thread of the pool has. */
 struct worker {
