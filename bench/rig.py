@@ -438,7 +438,9 @@ class Rig:
         locations = re.sub(r"(?m)^(\s+)include snippets/hanji-params\.conf;", rf"\1include {self.folder}/{name}-params.conf;",
                            re.sub(r"(?m)^    fastcgi_pass hanji;", f"    fastcgi_pass {name};", source("locations")))
         blobs = os.path.join(self.data, name, "hanji.db.blobs/")
-        self.write(f"{name}-locations.conf", re.sub(r"(?m)^(\s+)alias .*$", rf"\1alias {blobs};", locations))
+        locations = re.sub(r"(?m)^(\s+)alias /var/cache/hanji/blobs/;$", rf"\1alias {blobs};", locations)
+        apps = os.path.join(self.data, name, "apps/")
+        self.write(f"{name}-locations.conf", re.sub(r"(?m)^(\s+)alias /srv/hanji/apps/;$", rf"\1alias {apps};", locations))
 
     def start_nginx(self):
         conf = os.path.join(self.folder, "nginx.conf")

@@ -198,6 +198,7 @@ ${worker_user:+socket_group = $worker_user}
 END
     # Large documents: nginx's workers cannot enter the database's folder.
     [ -n "$(blobs_of_conf)" ] || echo "blobs = $data/blobs" >>"$conf" || die "cannot write $conf"
+    grep -q '^[[:blank:]]*apps[[:blank:]]*=' "$conf" || echo "apps = $data/apps" >>"$conf" || die "cannot write $conf"
     # A certificate for this machine only, made again when it is about to end.
     if ! openssl x509 -checkend 86400 -noout -in "$nginx_dir/tls/cert.pem" >/dev/null 2>&1; then
         (umask 077 && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 825 \
@@ -208,12 +209,14 @@ END
 }
 
 write_nginx() { # the files of nginx-conf/ as they are, but for the socket and the blobs, and a server around them
-    local from=$top/nginx-conf blobs hard files connections tls_listen
+    local from=$top/nginx-conf blobs apps hard files connections tls_listen
+    apps=$("$bin" -c "$conf" conf | sed -n 's/^apps = //p')
     blobs=$("$bin" -c "$conf" conf | sed -n 's/^blobs = //p')
     sed "s|unix:/run/hanji/hanji.sock|unix:$socket|" "$from/hanji-upstream.conf" \
         >"$nginx_dir/conf.d/hanji-upstream.conf" || fail "cannot write nginx's files"
     cp "$from/hanji-params.conf" "$nginx_dir/snippets/" &&
-        sed "s|^\( *alias \)/var/cache/hanji/blobs/;|\1$blobs/;|" "$from/hanji-locations.conf" \
+        sed "s|^\( *alias \)/var/cache/hanji/blobs/;|\1$blobs/;|; s|^\( *alias \)/srv/hanji/apps/;|\1$apps/;|" \
+            "$from/hanji-locations.conf" \
             >"$nginx_dir/snippets/hanji-locations.conf" || fail "cannot write nginx's files"
     hard=$(ulimit -H -n)
     files=16384
@@ -259,6 +262,24 @@ http {
     }
 }
 END
+}
+
+# The apps that come with hanji, for everybody to read and write: this is loopback. What is there already stays as it is.
+put_apps() {
+    local apps app from=$top/handlers/bundled
+    apps=$("$bin" -c "$conf" conf | sed -n 's/^apps = //p')
+    [ "$apps" = "$data/apps" ] || return 0
+    mkdir -p "$apps" || die "cannot make $apps"
+    for app in scores household; do
+        [ -d "$from/$app" ] && [ ! -e "$apps/$app" ] || continue
+        rm -rf "$apps/.$app.new"
+        cp -r "$from/$app" "$apps/.$app.new" && chmod -R u+w,a+rX "$apps/.$app.new" &&
+            sed -i 's/^\(read\|write\) *=.*/\1 = public/' "$apps/.$app.new/app.ini" &&
+            mv "$apps/.$app.new" "$apps/$app" || die "cannot write $apps/$app"
+    done
+}
+demo_apps() { # their names
+    for app in scores household; do [ ! -d "$data/apps/$app" ] || echo $app; done
 }
 
 start_hanji() {
@@ -328,6 +349,7 @@ HANJI_DB='$db'
 HANJI_SOCKET='$socket'
 HANJI_BIN='$bin'
 HANJI_CONF='$conf'
+HANJI_APPS='$("$bin" -c "$conf" conf 2>/dev/null | sed -n 's/^apps = //p')'
 HANJI_CERT='$nginx_dir/tls/cert.pem'
 HANJI_PID='$1'
 NGINX_PID='$2'
@@ -351,6 +373,7 @@ start() {
     reachable
     ports
     lay_out
+    put_apps
     [ -n "$(master_pid)" ] || { # before anything is started, the common mistake
         for p in "$port" "$tls_port"; do
             [ -n "$(nginx_pids)" ] || ! listening "$p" ||
@@ -378,6 +401,7 @@ Store a document, read it, list what is there:
   curl -i -H 'Authorization: Bearer $token' $url/docs/notes/hello
   curl -H 'Authorization: Bearer $token' '$url/docs/notes/?limit=10'
 
+$(for app in $(demo_apps); do printf 'An app   %s/apps/%s/\n' "$url" "$app"; done)
 Make a shell ready for the examples of the documents:
   . $env_file
   auth="Authorization: Bearer \$HANJI_TOKEN"

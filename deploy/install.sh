@@ -1,10 +1,10 @@
 #!/bin/bash
 # install.sh [--mount /PATH] [--nginx-group GROUP]     puts hanji on this machine behind the nginx that is there
-# install.sh --uninstall                               takes it off again; keeps the data, /etc/hanji and the user
+# install.sh --uninstall                               takes it off again; keeps the data, the apps, /etc/hanji and the user
 # install.sh --purge                                   … and removes those too
 #
 # Needs root and Debian; safe to run again (that is also how to upgrade). It makes the system user hanji,
-# /var/lib/hanji, /var/cache/hanji, /etc/hanji/hanji.conf (kept if it is there), the program and its man pages in /usr/local,
+# /var/lib/hanji, /var/cache/hanji, /srv/hanji/apps, /etc/hanji/hanji.conf (kept if it is there), the program and its man pages in /usr/local,
 # systemd units, and three nginx files: conf.d/hanji-upstream.conf, snippets/hanji-params.conf, snippets/hanji-locations.conf.
 # Files that you changed are kept, the new version beside them as FILE.new. If `nginx -t` objects, nginx's files are put
 # back as they were.
@@ -34,7 +34,7 @@ cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
 umask 022
 prefix=/usr/local units=/etc/systemd/system nginx=/etc/nginx
-share=$prefix/share/hanji blobs=/var/cache/hanji/blobs
+share=$prefix/share/hanji blobs=/var/cache/hanji/blobs apps=/srv/hanji/apps
 # What was put into /etc/nginx the last time, to tell whether somebody changed it since; and where it was mounted.
 placed=$share/placed
 was_mount=$(cat $placed/mount 2>/dev/null || true)
@@ -158,10 +158,16 @@ install_hanji() {
         printf '\nblobs = %s\n' $blobs >>/etc/hanji/hanji.conf
         say "blobs = $blobs was added to /etc/hanji/hanji.conf"
     fi
+    if ! grep -q '^[[:blank:]]*apps[[:blank:]]*=' /etc/hanji/hanji.conf; then
+        printf '\napps = %s\n' $apps >>/etc/hanji/hanji.conf
+        say "apps = $apps was added to /etc/hanji/hanji.conf"
+    fi
+    # For hanji and nginx's workers to read; root writes there, or whoever is given the folder.
+    install -d -o root -g root -m 755 "${apps%/*}" $apps
     # For nginx's workers to read, for nobody else: hanji's group is in no way theirs.
     install -d -o root -g root -m 755 "${blobs%/*}"
     install -d -o hanji -g "$group" -m 2750 $blobs
-    say "configuration /etc/hanji/hanji.conf, data /var/lib/hanji, copies of large documents $blobs"
+    say "configuration /etc/hanji/hanji.conf, data /var/lib/hanji, copies of large documents $blobs, apps $apps"
 
     make -s BUILD=build install PREFIX="$prefix" UNITDIR="$units" >/dev/null
     sed "s|^SocketGroup=.*|SocketGroup=$group|" deploy/systemd/hanji.socket >"$units/hanji.socket"
@@ -208,10 +214,11 @@ uninstall_hanji() {
     for page in docs/man/*.[1-9]; do rm -f "$prefix/share/man/man${page##*.}/${page##*/}"; done
     rm -rf "$share" "$prefix/share/doc/hanji"
     if [ "$action" = uninstall ]; then
-        say "removed; /var/lib/hanji, /etc/hanji and the user hanji are kept (--purge removes them)"
+        say "removed; /var/lib/hanji, $apps, /etc/hanji and the user hanji are kept (--purge removes them)"
         return
     fi
-    rm -rf /var/lib/hanji /etc/hanji /run/hanji
+    rm -rf /var/lib/hanji /etc/hanji /run/hanji "$apps"
+    rmdir "${apps%/*}" 2>/dev/null || true
     if getent passwd hanji >/dev/null; then userdel hanji; fi
     say "removed, with all data"
 }

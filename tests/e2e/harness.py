@@ -139,9 +139,12 @@ class Hanji:
         self.conf = self.base / "hanji.conf"
         self.settings = {"database": self.database, "socket": self.socket, "socket_group": nginx_user()[1],
                          "drain_timeout": "5s",
+                         "apps": self.base / "apps",
                          # asked directly, it must send bodies itself; a Site has a web server that does
                          "sendfile_header": "none"}
         self.settings.update(settings)
+        if self.settings["apps"]:
+            pathlib.Path(self.settings["apps"]).mkdir(exist_ok=True)
         self.env = {}
         self.binary = BINARY
         self.expected = []          # patterns of log lines that the running test expects
@@ -149,6 +152,7 @@ class Hanji:
         self.known_worker = None    # the worker that must still be there after the test
         self.judged = 0             # the log is judged up to here
         self.token = None
+        self.loads = 0
         self.write_conf()
         self.log.touch()
 
@@ -174,6 +178,21 @@ class Hanji:
         if expires:
             args += ["--expires", expires]
         return self.command(*args).stdout.strip()
+
+    # apps
+
+    def app(self, name, files, ini="read = public\nwrite = public\n", token=None):
+        """Writes an app's folder ({path: text or bytes}) and waits until it serves in this form."""
+        self.loads += 1
+        mark, folder = "load %d" % self.loads, pathlib.Path(self.settings["apps"]) / name
+        for path, text in {"app.ini": ini, "loaded.html": mark, **files}.items():
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(text, str):
+                text = text.encode()
+            if not target.exists() or target.read_bytes() != text:
+                target.write_bytes(text)
+        wait_for("the app %s" % name, lambda: self.ask("GET", "/apps/%s/loaded" % name).body == mark.encode())
 
     # life
 
@@ -370,7 +389,8 @@ def repository_conf(hanji, mount):
         texts[name], count = re.subn(pattern, new, texts[name], flags=re.M)
         assert count, "nothing like %s in hanji-%s.conf" % (pattern, name)
     change("upstream", r"unix:/[^\s;]+", "unix:%s" % hanji.socket)
-    change("locations", r"^    alias .*$", "    alias %s.blobs/;" % hanji.database)
+    change("locations", r"^    alias /var/cache/hanji/blobs/;$", "    alias %s.blobs/;" % hanji.database)
+    change("locations", r"^    alias /srv/hanji/apps/;$", "    alias %s/;" % hanji.settings["apps"])
     change("locations", r"include snippets/hanji-params\.conf", "include params.conf")
     change("locations", r"^ *access_log off;\n", "")       # every request is counted
     if mount:
@@ -420,6 +440,9 @@ class Site:
         if tls not in self.links:
             self.links[tls] = self.link(tls)
         return self.links[tls].request(method, self.mount + path, body, self.headers(headers, token))
+
+    def app(self, name, files, ini="read = public\nwrite = public\n"):
+        self.hanji.app(name, files, ini)
 
     def headers(self, headers, token):
         out = dict(headers or {})

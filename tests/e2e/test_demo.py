@@ -17,7 +17,7 @@ import pytest
 import harness
 
 SCRIPT = harness.REPOSITORY / "deploy" / "demo.sh"
-NAMES = {"HANJI_URL", "HANJI_TLS_URL", "HANJI_TOKEN", "HANJI_DB", "HANJI_SOCKET", "HANJI_BIN", "HANJI_CONF", "HANJI_PID",
+NAMES = {"HANJI_URL", "HANJI_TLS_URL", "HANJI_TOKEN", "HANJI_DB", "HANJI_SOCKET", "HANJI_BIN", "HANJI_CONF", "HANJI_APPS", "HANJI_PID",
          "NGINX_PID"}
 
 

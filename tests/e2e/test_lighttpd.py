@@ -30,7 +30,8 @@ class Lighttpd:
         self.hanji, self.mount, self.port = hanji, mount, harness.free_port()
         self.errors = base / "error.log"
         text = (harness.REPOSITORY / "nginx-conf" / "lighttpd-hanji.conf").read_text()
-        for old, new in (("/run/hanji/hanji.sock", hanji.socket), ("/var/cache/hanji/blobs/", "%s.blobs/" % hanji.database)):
+        for old, new in (("/run/hanji/hanji.sock", hanji.socket), ("/var/cache/hanji/blobs/", "%s.blobs/" % hanji.database),
+                         ("/srv/hanji/apps/", "%s/" % hanji.settings["apps"])):
             assert text.count(old) == 1
             text = text.replace(old, str(new))
         if mount:
