@@ -35,7 +35,9 @@ static bool find_keys(struct db_check *k, unsigned statement)
  * called by the ending alone. */
 static bool is_of_page(const char *name, const struct db_statement *of, const char *ending)
 {
-    size_t n = strlen(of->name);
+    size_t n = of->name != NULL ? strlen(of->name) : 0;
+    if (n == 0)
+        return false;
     if (strcmp(of->name, "rows") == 0)
         return strcmp(name, ending) == 0;
     return strncmp(name, of->name, n) == 0 && name[n] == '_' && strcmp(name + n + 1, ending) == 0;
