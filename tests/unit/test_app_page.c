@@ -363,6 +363,30 @@ START_TEST(a_row_that_was_deleted_is_a_place_still)
 }
 END_TEST
 
+/* What is on the other side is asked of the outermost row. */
+START_TEST(rows_that_have_gone_are_on_no_side)
+{
+    struct read first, page;
+    three();
+    tdb_sql(shell, "INSERT INTO shop_t (id, a) VALUES (4, 4), (5, NULL), (6, NULL)");
+    use("-- page: 2 by a, id\nSELECT id, a FROM shop_t");
+    read_page(&(struct db_page_at){.from = DB_PAGE_FIRST}, &first);
+    ck_assert_int_eq(first.id[1], 6);
+    read_page(&first.last.at, &page);
+    ck_assert(page.id[0] == 1 && page.id[1] == 2 && page.before && page.after);
+    tdb_sql(shell, "DELETE FROM shop_t WHERE id IN (5, 6)");
+    read_page(&first.last.at, &page);
+    ck_assert(page.id[0] == 1 && page.id[1] == 2 && !page.before && page.after);
+    read_page(&page.last.at, &first);
+    ck_assert(first.id[0] == 3 && first.id[1] == 4 && first.before && !first.after);
+    read_page(&first.first.at, &page);
+    ck_assert(page.id[0] == 1 && page.id[1] == 2 && !page.before && page.after);
+    tdb_sql(shell, "DELETE FROM shop_t WHERE id IN (3, 4)");
+    read_page(&first.first.at, &page);
+    ck_assert(page.id[0] == 1 && page.id[1] == 2 && !page.before && !page.after);
+}
+END_TEST
+
 START_TEST(an_empty_page_has_nothing_around_it)
 {
     struct read page;
@@ -525,6 +549,7 @@ int main(void)
     temp_use(t);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_row_that_was_deleted_is_a_place_still);
+    tcase_add_test(t, rows_that_have_gone_are_on_no_side);
     tcase_add_test(t, an_empty_page_has_nothing_around_it);
     tcase_add_test(t, a_page_stops_at_its_time);
     tcase_add_test(t, a_page_has_at_most_4_mib);
