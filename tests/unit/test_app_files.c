@@ -66,8 +66,9 @@ END_TEST
 
 START_TEST(names_that_mean_nothing)
 {
-    static const char *const names[] = {".git/config", ".index.get.sql.swp", "static/app.css", "static/x.sql", "README.md",
-                                        "LICENSE", "_notes.txt", "_x.get.sql", "_old/index.get.sql", "schema/README", "index.html~", "4913"};
+    static const char *const names[] = {".git/config", ".index.get.sql.swp", "static/app.css", "static/x.sql",
+                                        "README.md", "LICENSE", "_notes.txt", "_x.get.sql", "_old/index.get.sql",
+                                        "schema/README", "index.html~", "4913"};
     for (size_t i = 0; i < COUNT(names); i++)
         kind_of(names[i], APP_NOTHING, "");
 }
