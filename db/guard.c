@@ -59,6 +59,8 @@ static enum db_result install(struct db_conn *c)
     if (rc == SQLITE_OK)
         rc = db_guard_add_fts(c);
     if (rc == SQLITE_OK)
+        rc = db_guard_add_printf(c);
+    if (rc == SQLITE_OK)
         rc = db_guard_add_functions(c);
     if (rc == SQLITE_OK)
         rc = db_guard_add_encode(c);

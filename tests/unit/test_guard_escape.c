@@ -144,7 +144,8 @@ static const struct attempt readings[] = {
     {REFUSED, READ, "SELECT * FROM pragma_quick_check('doc')", NULL},
     /* hidden by what is its own */
     {REFUSED, READ, "SELECT * FROM shop_v", "CREATE VIEW shop_v AS SELECT body FROM doc"},
-    {REFUSED, READ, "SELECT * FROM shop_w", "CREATE VIEW shop_v AS SELECT body FROM doc; CREATE VIEW shop_w AS SELECT * FROM shop_v"},
+    {REFUSED, READ, "SELECT * FROM shop_w",
+     "CREATE VIEW shop_v AS SELECT body FROM doc; CREATE VIEW shop_w AS SELECT * FROM shop_v"},
     {REFUSED, READ, "SELECT count(*) FROM shop_v", "CREATE VIEW shop_v AS SELECT 1 FROM shops_secret"},
     {REFUSED, READ, "SELECT * FROM shop_v", "CREATE VIEW shop_v AS SELECT * FROM pragma_table_list"},
     {REFUSED, WRITE, "INSERT INTO shop_item (name) VALUES ('x')",
@@ -299,7 +300,8 @@ static const struct attempt outside[] = {
     {REFUSED, SCHEMA, "INSERT OR ROLLBACK INTO shop_item (name) VALUES ('tea')", NULL},
     {REFUSED, SCHEMA, "CREATE TABLE shop_x (a UNIQUE ON CONFLICT ROLLBACK)", NULL},
     {REFUSED, SCHEMA, "CREATE TRIGGER shop_x AFTER INSERT ON shop_item BEGIN SELECT RAISE ( ROLLBACK, 'x'); END", NULL},
-    {REFUSED, SCHEMA, "CREATE TRIGGER shop_x AFTER INSERT ON shop_item BEGIN UPDATE OR/**/ROLLBACK shop_item SET id = 1; END", NULL},
+    {REFUSED, SCHEMA,
+     "CREATE TRIGGER shop_x AFTER INSERT ON shop_item BEGIN UPDATE OR/**/ROLLBACK shop_item SET id = 1; END", NULL},
     {REFUSED, READ, "SELECT load_extension('/tmp/x.so')", NULL},
     {NOT, READ, "SELECT readfile('/etc/passwd')", NULL},
     {NOT, READ, "SELECT writefile('/tmp/x', 'x')", NULL},
@@ -345,7 +347,8 @@ static const struct attempt bombs[] = {
     {STOPPED, READ, ENDLESS " SELECT sum(length(hex(randomblob(400000)))) FROM c", NULL},
     {STOPPED, READ, ENDLESS " SELECT count(DISTINCT randomblob(20)) FROM c", NULL},
     {HARMLESS, READ, ENDLESS " SELECT 1 FROM c WHERE 0", NULL},
-    {STOPPED, READ, "SELECT count(*) FROM " MANY " a, " MANY " b, " MANY " c, " MANY " d, " MANY " e, " MANY " f, " MANY " g", NULL},
+    {STOPPED, READ, "SELECT count(*) FROM " MANY " a, " MANY " b, " MANY " c, " MANY " d, " MANY " e, " MANY " f, " MANY
+                    " g", NULL},
     {STOPPED, READ, "SELECT count(*) FROM json_each('[' || replace(hex(zeroblob(50000)), '0', '1,') || '1]') a, "
                     "json_each('[' || replace(hex(zeroblob(50000)), '0', '1,') || '1]') b", NULL},
     {STOPPED, WRITE, ENDLESS " INSERT INTO shop_list (title) SELECT n FROM c", NULL},
@@ -356,8 +359,11 @@ static const struct attempt bombs[] = {
      "CREATE TRIGGER shop_t AFTER INSERT ON shop_list BEGIN INSERT INTO shop_item (name) VALUES ('a'); END;"
      "CREATE TRIGGER shop_u AFTER INSERT ON shop_item BEGIN INSERT INTO shop_list (title) VALUES ('b'); END"},
     {HARMLESS, READ, "SELECT length(printf('%.1000000d', 1))", NULL},
-    {HARMLESS, READ, "SELECT length(printf('%1000000000d', 1))", NULL},
-    {HARMLESS, READ, "SELECT length(format('%.99999999f', 1.0))", NULL},
+    {LARGE, READ, "SELECT length(printf('%1000000000d', 1))", NULL},
+    {LARGE, READ, "SELECT length(printf('%.*c', 2000000000, 'x'))", NULL},
+    {LARGE, READ, "SELECT length(printf('%.5000000c', 'é'))", NULL},
+    {LARGE, READ, "SELECT length(format('%.99999999f', 1.0))", NULL},
+    {LARGE, READ, "SELECT length(format(replace(hex(zeroblob(100)), '0', '%1000000d')))", NULL},
     {LARGE, READ, "SELECT length(randomblob(1000000000))", NULL},
     {LARGE, READ, "SELECT zeroblob(1000000000)", NULL},
     {LARGE, READ, "SELECT length(hex(zeroblob(8000000)))", NULL},
@@ -366,7 +372,8 @@ static const struct attempt bombs[] = {
     {LARGE, READ, "SELECT length(replace(hex(zeroblob(4000000)), '0', 'xxxx'))", NULL},
     {HARMLESS, READ, "SELECT length(char(0) || strftime(replace(hex(zeroblob(1000000)), '0', '%J'), 0))", NULL},
     {LARGE, READ, "SELECT length(group_concat(b)) FROM (" ENDLESS " SELECT hex(zeroblob(100000)) AS b FROM c LIMIT 100)", NULL},
-    {LARGE, READ, "SELECT length(json_group_array(b)) FROM (" ENDLESS " SELECT hex(zeroblob(100000)) AS b FROM c LIMIT 100)", NULL},
+    {LARGE, READ, "SELECT length(json_group_array(b)) FROM (" ENDLESS
+                  " SELECT hex(zeroblob(100000)) AS b FROM c LIMIT 100)", NULL},
     {LARGE, WRITE, "INSERT INTO shop_list (title) VALUES (zeroblob(9000000))", NULL},
     {FAILS, READ, "SELECT json('" "[" "')", NULL},
 };

@@ -117,6 +117,60 @@ START_TEST(results_are_those_of_sqlite)
 }
 END_TEST
 
+/* A format of parts that fit together, or do not. */
+static void make_format(char *out)
+{
+    static const char *const parts[] = {"%",  "%",  "-", "+", " ", "#", "!", "0",  ",", "5", "12", ".3", ".0", "*", ".*",
+                                        "l",  "ll", "d", "i", "u", "x", "X", "o",  "r", "p", "f",  "e",  "g",  "G", "E",
+                                        "s",  "z",  "q", "Q", "w", "c", "%%", "n", "T", "S", "é",  " a ", "."};
+    unsigned count = roll(8) + 1;
+    *out = 0;
+    for (unsigned i = 0; i < count; i++)
+        strcat(strcat(out, roll(3) == 0 ? "%" : ""), parts[roll(COUNT(parts))]);
+}
+
+START_TEST(printf_is_that_of_sqlite)
+{
+    enum { TRIES = SANITIZED ? 10000 : 60000 };
+    static const char sql[] = "SELECT printf(?1, ?2, ?3, ?4)";
+    sqlite3_stmt *ours, *its;
+    sqlite3 *plain;
+    char format[100];
+    unsigned printed = 0;
+    ck_assert_int_eq(guarded_run(DB_GUARD_READ, "SELECT 1"), DB_OK);
+    ck_assert_int_eq(sqlite3_open(":memory:", &plain), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(guarded_reader.db, sql, -1, &ours, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(plain, sql, -1, &its, NULL), SQLITE_OK);
+    for (unsigned i = 0; i < TRIES; i++) {
+        make_format(format);
+        for (int k = 2; k <= 4; k++) {
+            static const char *const values[] = {"-7", "42", "1.5", "1e300", "-0.1", "'it''s'", "éa", "", "9223372036854775807"};
+            const char *value = values[roll(COUNT(values))];
+            bool null = roll(9) == 0;
+            for (int both = 0; both < 2; both++)
+                if (null)
+                    sqlite3_bind_null(both ? ours : its, k);
+                else
+                    sqlite3_bind_text(both ? ours : its, k, value, -1, SQLITE_STATIC);
+        }
+        sqlite3_bind_text(ours, 1, format, -1, SQLITE_TRANSIENT);
+        sqlite3_bind_text(its, 1, format, -1, SQLITE_TRANSIENT);
+        ck_assert_int_eq(sqlite3_step(its), SQLITE_ROW);
+        ck_assert_int_eq(sqlite3_step(ours), SQLITE_ROW);
+        if (!same(ours, its))
+            ck_abort_msg("%s gives '%s' and not '%s'", sqlite3_expanded_sql(its),
+                         (const char *)sqlite3_column_text(ours, 0), (const char *)sqlite3_column_text(its, 0));
+        printed += sqlite3_column_bytes(its, 0) > 2;
+        sqlite3_reset(ours);
+        sqlite3_reset(its);
+    }
+    ck_assert_uint_gt(printed, TRIES / 4);
+    sqlite3_finalize(ours);
+    sqlite3_finalize(its);
+    sqlite3_close(plain);
+}
+END_TEST
+
 /* Texts end at a NUL for LIKE and GLOB, and do not for the others. */
 static const struct {
     const char *sql, *first;
@@ -197,6 +251,7 @@ static Suite *suite(void)
     temp_use(t);
     tcase_add_checked_fixture(t, guarded_open, guarded_close);
     tcase_add_loop_test(t, results_are_those_of_sqlite, 0, COUNT(calls));
+    tcase_add_test(t, printf_is_that_of_sqlite);
     tcase_add_loop_test(t, a_nul_is_what_it_is_to_sqlite, 0, COUNT(nuls));
     tcase_add_loop_test(t, no_argument_makes_them_slow, 0, COUNT(attacks));
     tcase_add_test(t, without_an_app_there_is_no_limit_of_time);
