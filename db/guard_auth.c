@@ -242,8 +242,8 @@ static bool declares(struct db_guard *g, int action, const char *table, const ch
 }
 
 /* A WITH or a subquery by its name, of which no column is used (SELECT count(*) FROM it): SQLite
- * asks as if it were a table. No table nor view has that name, and what SQLite makes tables of by itself
- * is named like nothing of an app's. */
+ * asks as if it were a table. No table has that name (of a view, all that it reads is asked for,
+ * too), and what SQLite makes tables of by itself is named like nothing of an app's. */
 static bool is_subquery(struct db_conn *c, const char *name, const char *column)
 {
     static const char *const made[] = {"pragma_", "sqlite_", "dbstat", "bytecode", "tables_used",

@@ -1,7 +1,6 @@
-/* printf and format in the place of SQLite's: the same results, conversion by conversion made by
- * SQLite, but a width or precision beyond what a text may have is an error at once. Of
- * printf('%.*c', 2000000000, 'x') SQLite's own counts to the end, for a minute, and nothing can
- * stop it. */
+/* SQL's printf and format in the place of SQLite's: the same results, conversion by conversion made
+ * by SQLite, but a width or precision beyond what a text may have is an error at once. With '%.*c'
+ * and 2000000000 SQLite's own counts to the end, for a minute, and nothing can stop it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -148,7 +147,8 @@ static bool put_char(struct printing *p, const struct spec *s)
     unsigned pad = s->width > times ? s->width - times : 0;
     if (text == NULL)
         text = "";
-    while (((unsigned char)text[0] & 0xc0) == 0xc0 && n < 4 && ((unsigned char)text[n] & 0xc0) == 0x80)
+    const unsigned char *bytes = (const unsigned char *)text;
+    while (bytes[0] >= 0xc0 && n < 4 && (bytes[n] & 0xc0) == 0x80)
         n++;
     if ((uint64_t)times * (unsigned)n > p->max)
         return false;

@@ -25,7 +25,8 @@ static void words(char *out, unsigned most, const char *const *of, unsigned coun
 
 static const char *const texts[] = {"tea", "Tea!", "rice", "é", "(x)", "--", "ink", "tea,rice"};
 static const char *const queries[] = {"tea", "rice", "tea OR rice", "\"tea rice\"", "\"tea tea\"", "te*", "é",
-                                      "\"rice tea\" OR tea", "NEAR(tea rice, 2)", "tea AND NOT", "b : tea", "\"tea tea tea\" OR \"tea rice\""};
+                                      "\"rice tea\" OR tea", "NEAR(tea rice, 2)", "tea AND NOT", "b : tea",
+                                      "\"tea tea tea\" OR \"tea rice\""};
 
 /* What the query gives on a connection; "wrong" when it fails. */
 static const char *ask(sqlite3 *db, const char *sql, const char *query)
