@@ -148,7 +148,7 @@ static bool look_up_dotted(struct render *r, const struct level *level, struct s
         struct str part = {name.p, dot != NULL ? (size_t)(dot - name.p) : name.n};
         struct mustache_value in = *v;
         *v = (struct mustache_value){.kind = MUSTACHE_ABSENT};
-        if (!first && in.kind != MUSTACHE_CONTEXT)
+        if (!first && in.kind != MUSTACHE_CONTEXT && in.kind != MUSTACHE_LIST)
             return true;
         if (!(first ? look_up(r, level, part, v) : source->find(source->arg, &in, part, v)))
             return false;
@@ -170,6 +170,8 @@ static bool value_of(struct render *r, const struct step *step, const struct lev
     *v = level->value;
     if (v->kind == MUSTACHE_TEXT)
         v->text.p = (const char *)r->out->spare->data + level->kept_at;
+    else
+        v->text.n = 0;
     return true;
 }
 
@@ -179,7 +181,7 @@ static enum mustache_result put_value(struct render *r, const struct step *step,
     struct mustache_value v;
     if (!value_of(r, step, level, &v))
         return MUSTACHE_FAILED;
-    if (v.kind != MUSTACHE_TEXT || v.text.n == 0)
+    if ((v.kind != MUSTACHE_TEXT && v.kind != MUSTACHE_FALSE) || v.text.n == 0)
         return MUSTACHE_OK;
     return step->kind == STEP_ESCAPED ? put_escaped(r, v.text) : put(r, v.text);
 }

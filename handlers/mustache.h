@@ -71,7 +71,8 @@ size_t mustache_bytes(const struct mustache *t);
 
 enum mustache_kind {
     MUSTACHE_ABSENT,  /* there is no such name: what is outside is asked */
-    MUSTACHE_FALSE,   /* there is, and it is false or nothing: not written; a section is left out */
+    MUSTACHE_FALSE,   /* there is, and it is false or nothing: a section is left out, its text, as
+                       * that of zero, is written */
     MUSTACHE_TEXT,    /* written; a section is there once, "." in it is this text */
     MUSTACHE_CONTEXT, /* has names; not written; a section is there once, asks it for names first */
     MUSTACHE_LIST,    /* has items; not written; a section is there once for each */
@@ -79,7 +80,7 @@ enum mustache_kind {
 
 struct mustache_value {
     enum mustache_kind kind;
-    struct str text; /* of MUSTACHE_TEXT. May die at the next call of a function of the source. */
+    struct str text; /* of MUSTACHE_TEXT, maybe of FALSE. May die at the next call of the source. */
     void *of;        /* the source's own: what the context, list or item is, */
     int64_t index;   /* and which one */
 };
@@ -89,7 +90,8 @@ struct mustache_value {
 struct mustache_source {
     void *arg;
     /* Sets *value, which is ABSENT before, to what has this name in a context (NULL: outermost).
-     * A name has no dots, but for the outermost context may be "." itself. */
+     * A name has no dots, but for the outermost context may be "." itself. A list is asked, too:
+     * for what {{list.name}} is. */
     bool (*find)(void *arg, const struct mustache_value *context, struct str name,
                  struct mustache_value *value);
     /* Sets *item to the one behind it; when its kind is ABSENT, to the first. ABSENT again: there

@@ -37,7 +37,7 @@ static void give(struct asked *a, const struct thing *t, struct mustache_value *
 {
     v->kind = t->kind;
     v->of = (void *)t->inside;
-    if (t->kind == MUSTACHE_TEXT) {
+    if (t->text != NULL) {
         ck_assert_uint_lt(strlen(t->text), sizeof a->text);
         memcpy(a->text, t->text, strlen(t->text));
         v->text = (struct str){a->text, strlen(t->text)};
@@ -51,6 +51,15 @@ static bool find(void *arg, const struct mustache_value *context, struct str nam
         return false;
     if (str_eq(name, STR_LIT("endless"))) {
         v->kind = MUSTACHE_LIST;
+        return true;
+    }
+    if (context != NULL && context->kind == MUSTACHE_LIST) { /* of the first item */
+        const struct thing *items = context->of;
+        if (items == NULL || items[0].kind != MUSTACHE_CONTEXT)
+            return true;
+        for (const struct thing *t = items[0].inside; t->name != NULL; t++)
+            if (str_eq(name, (struct str){t->name, strlen(t->name)}))
+                give(a, t, v);
         return true;
     }
     for (const struct thing *t = context != NULL ? context->of : a->root; t != NULL && t->name != NULL; t++)
@@ -97,6 +106,7 @@ static const struct thing root[] = {
     TEXT("empty", ""),
     TEXT("lines", "x\ny"),
     {"no", MUSTACHE_FALSE, NULL, NULL},
+    {"zero", MUSTACHE_FALSE, "0", NULL},
     {"rows", MUSTACHE_LIST, NULL, rows},
     {"words", MUSTACHE_LIST, NULL, words},
     {"none", MUSTACHE_LIST, NULL, nothing},
@@ -169,6 +179,8 @@ static const struct {
     const char *template;
     const char *expected;
 } values[] = {
+    {"{{zero}}{{&zero}}{{#zero}}not{{/zero}}{{^zero}}none{{/zero}}", "00none"},
+    {"{{rows.who}} {{rows.n}} {{none.who}}{{words.who}}{{#rows}}{{rows.n}}{{/rows}}", "Ann 1 11"},
     {"", ""},
     {"no tags", "no tags"},
     {"\xef\xbb\xbf{{who}}", "outer"},
@@ -189,7 +201,7 @@ static const struct {
     {"{{^none}}none{{/none}}{{#none}}some{{/none}}", "none"},
     {"{{^rows}}none{{/rows}}{{#rows}}{{n}}{{/rows}}", "12"},
     {"{{#rows}}{{#rows}}{{n}}{{/rows}}|{{/rows}}", "12|12|"},
-    {"{{one.who}} {{one.deep.who}} {{one.deep.who.x}} {{one.absent.who}} {{title.who}} {{rows.n}}", "inner Ann    "},
+    {"{{one.who}} {{one.deep.who}} {{one.deep.who.x}} {{one.absent.who}} {{title.who}} {{rows.n}}", "inner Ann    1"},
     {"{{#one.deep}}{{n}}{{/one.deep}}{{^one.x}}!{{/one.x}}", "1!"},
     {"{{#one}}{{#deep}}{{n}}{{who}}{{title}}{{/deep}}{{who}}{{/one}}", "1AnnT &amp; Uinner"},
     {"{{=<% %>=}}<%who%>{{who}}<%={{ }}=%>{{who}}", "outer{{who}}outer"},
