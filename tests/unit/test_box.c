@@ -9,7 +9,7 @@
 #define TEXT(s) ((struct seal_text){(s), strlen(s)})
 
 /* Of "text" about "about", with the secret 00 01 … 1f: computed by another program, from the standards. */
-#define KNOWN "wmUepjnU6ppR39XDD0-fsBNI-rKvOdseUU0UVrJNqiYDz4bd"
+#define KNOWN "wmUepjnU6ppR39XDD0-fsEBW2WI"
 
 static struct seal_box_keys keys, others;
 static char text[SEAL_BOX_TEXT_MAX + 1];
@@ -82,11 +82,11 @@ START_TEST(only_letters_of_base64url)
 }
 END_TEST
 
-START_TEST(another_text_or_thing_has_another_nonce)
+START_TEST(another_text_or_thing_has_another_tag)
 {
     char first[23], second[23];
     seal("about", "text");
-    memcpy(first, text, sizeof first); /* the nonce is in the first 22 characters */
+    memcpy(first, text, sizeof first); /* the tag is in the first 22 characters */
     seal("about", "texu");
     memcpy(second, text, sizeof second);
     ck_assert_mem_ne(first, second, 21);
@@ -175,7 +175,7 @@ int main(void)
     tcase_add_test(t, every_length_comes_out_again);
     tcase_add_test(t, the_same_always_looks_the_same);
     tcase_add_test(t, only_letters_of_base64url);
-    tcase_add_test(t, another_text_or_thing_has_another_nonce);
+    tcase_add_test(t, another_text_or_thing_has_another_tag);
     tcase_add_test(t, about_another_thing_it_does_not_open);
     tcase_add_test(t, with_other_keys_it_does_not_open);
     tcase_add_test(t, every_character_matters);
