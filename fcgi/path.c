@@ -3,6 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
+enum { PATH_ENCODED_MAX = 65536 };
+
 static int hex(char c)
 {
     if (c >= '0' && c <= '9')
@@ -200,15 +202,27 @@ enum query_result query_find(struct str query, const char *name, struct buf *out
     return found;
 }
 
+/* RFC 3986 2.3, and the slash. */
+static bool is_unreserved(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~' || c == '/';
+}
+
 bool path_encode(struct buf *out, struct str text)
 {
     static const char digits[] = "0123456789ABCDEF";
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     c == '-' || c == '.' || c == '_' || c == '~' || c == '/';
+    for (size_t i = 0; i < text.n;) {
+        size_t from = i;
+        while (i < text.n && is_unreserved(text.p[i]))
+            i++;
+        if (!buf_add(out, text.p + from, i - from, PATH_ENCODED_MAX))
+            return false;
+        if (i == text.n)
+            break;
+        unsigned char c = (unsigned char)text.p[i++];
         char escaped[3] = {'%', digits[c >> 4], digits[c & 15]};
-        if (!buf_add(out, plain ? (const char *)&text.p[i] : escaped, plain ? 1 : 3, 65536))
+        if (!buf_add(out, escaped, sizeof escaped, PATH_ENCODED_MAX))
             return false;
     }
     return true;
