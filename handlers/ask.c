@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "fcgi/path.h"
+#include "handlers/apps.h"
 #include "handlers/dispatch.h"
 #include "handlers/param.h"
 #include "handlers/problem.h"
@@ -94,8 +95,10 @@ bool ask_take(struct call *c, struct ask *ask)
            param_number(c, "wait", ASK_WAIT_MAX_S, &ask->wait_s) && take_prefix(c, ask);
 }
 
-enum access ask_judge(struct call *c, const struct credential *who, struct str prefix)
+enum access ask_judge(struct call *c, const struct credential *who, struct str prefix, bool of_app)
 {
+    if (of_app)
+        return apps_judge_documents(c, who, prefix);
     char path[DOCS_LEN + DB_KEY_MAX];
     while (prefix.n > 0 && prefix.p[prefix.n - 1] != '/')
         prefix.n--;

@@ -13,6 +13,7 @@ struct ask {
     uint64_t since; /* go on behind this number */
     bool now;       /* since is the last number of the snapshot instead */
     bool stream;    /* as text/event-stream */
+    bool of_app;    /* prefix is that of an app, "apps/NAME/…", whose right to read counts */
     unsigned limit;
     unsigned wait_s; /* 0: answer at once */
     size_t prefix_len;
@@ -23,8 +24,10 @@ struct ask {
 bool ask_take(struct call *c, struct ask *ask) __attribute__((warn_unused_result));
 
 /* Judges, in the round's snapshot, whether who may read all documents whose keys begin with prefix:
- * the collection in which that begins must be covered, since "a" is also the beginning of "ab". */
-enum access ask_judge(struct call *c, const struct credential *who, struct str prefix);
+ * the collection in which that begins must be covered, since "a" is also the beginning of "ab".
+ * of_app: whether he may read the app whose documents those are. */
+enum access ask_judge(struct call *c, const struct credential *who, struct str prefix,
+                      bool of_app);
 
 /* Answers 401, 403 or 500 unless access is ACCESS_OK; true when it answered. */
 bool ask_refused(struct call *c, enum access access) __attribute__((warn_unused_result));

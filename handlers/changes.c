@@ -7,6 +7,8 @@
  * found nothing so far goes on looking as a watcher. */
 #include "handlers/changes.h"
 
+#include <string.h>
+
 #include "handlers/ask.h"
 #include "handlers/feed.h"
 #include "handlers/problem.h"
@@ -58,14 +60,34 @@ static enum verdict page(struct call *c, struct ask *ask, const struct db_change
     return watch_poll(c, ask, whole);
 }
 
+static enum verdict answer(struct call *c, struct ask *ask)
+{
+    struct db_change_bounds bounds;
+    struct str prefix = {ask->prefix, ask->prefix_len};
+    enum access access = ask_judge(c, access_who(c), prefix, ask->of_app);
+    if (ask_refused(c, access) || !ask_bounds(c, ask, &bounds))
+        return REPLY;
+    return ask->stream ? watch_stream(c, ask) : page(c, ask, &bounds);
+}
+
 enum verdict changes(struct call *c)
 {
     struct ask ask;
-    struct db_change_bounds bounds;
+    return ask_take(c, &ask) ? answer(c, &ask) : REPLY;
+}
+
+enum verdict changes_of_app(struct call *c, struct str prefix)
+{
+    struct ask ask;
     if (!ask_take(c, &ask))
         return REPLY;
-    struct str prefix = {ask.prefix, ask.prefix_len};
-    if (ask_refused(c, ask_judge(c, access_who(c), prefix)) || !ask_bounds(c, &ask, &bounds))
+    if (prefix.n + ask.prefix_len > sizeof ask.prefix) {
+        problem(c, 400, "The query parameter prefix is too long.");
         return REPLY;
-    return ask.stream ? watch_stream(c, &ask) : page(c, &ask, &bounds);
+    }
+    memmove(ask.prefix + prefix.n, ask.prefix, ask.prefix_len);
+    memcpy(ask.prefix, prefix.p, prefix.n);
+    ask.prefix_len += prefix.n;
+    ask.of_app = true;
+    return answer(c, &ask);
 }

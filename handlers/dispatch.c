@@ -141,7 +141,7 @@ enum verdict dispatch(struct call *c)
     }
     if (cors_preflight(c, route))
         return REPLY;
-    if (!(route->methods & c->req->method)) {
+    if (!(route->methods & c->req->method) && route->match != ROUTE_BELOW) {
         answer_method(c, route);
         return REPLY;
     }

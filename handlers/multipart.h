@@ -33,7 +33,7 @@ bool multipart_start(struct multipart *m, struct str content_type, struct str bo
 
 enum multipart_result { MULTIPART_PART, MULTIPART_END, MULTIPART_BAD };
 
-/* The next part. MULTIPART_BAD: a part has no name, a head that is none or is too long, or no end. */
+/* The next part. MULTIPART_BAD: it has no name, a head that is none or is too long, or no end. */
 enum multipart_result multipart_next(struct multipart *m, struct multipart_part *part)
     __attribute__((warn_unused_result));
 

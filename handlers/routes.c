@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-#include "handlers/batch.h"
+#include "handlers/apps.h"
 #include "handlers/auth.h"
+#include "handlers/batch.h"
 #include "handlers/changes.h"
 #include "handlers/control.h"
 #include "handlers/docs.h"
@@ -17,6 +18,7 @@ static const struct route routes[] = {
     {"/docs/", ROUTE_ITEM, READS | METHOD_PUT | METHOD_DELETE | METHOD_PATCH, NEED_RIGHTS,
      docs_item},
     {"/docs/", ROUTE_COLLECTION, READS | METHOD_POST, NEED_RIGHTS, docs_collection},
+    {"/apps/", ROUTE_BELOW, READS | METHOD_PUT | METHOD_DELETE | METHOD_POST, NEED_NOTHING, apps},
     {"/changes", ROUTE_EXACT, READS, NEED_EACH_READ, changes},
     {"/batch", ROUTE_EXACT, METHOD_POST, NEED_EACH_WRITE, batch},
     {"/snapshot", ROUTE_EXACT, METHOD_POST, NEED_EACH_READ, snapshot},
@@ -42,6 +44,8 @@ static bool matches(const struct route *r, struct str path)
         return path.n > base.n && path.p[path.n - 1] != '/';
     case ROUTE_COLLECTION:
         return path.p[path.n - 1] == '/';
+    case ROUTE_BELOW:
+        return path.n > base.n;
     }
     return false;
 }

@@ -8,6 +8,7 @@ enum route_match {
     ROUTE_EXACT,      /* the path itself */
     ROUTE_ITEM,       /* anything below it that does not end in '/' */
     ROUTE_COLLECTION, /* it, and anything below it that ends in '/' */
+    ROUTE_BELOW,      /* anything below it, whose methods and rights its handler judges */
 };
 
 enum route_need {

@@ -103,6 +103,19 @@ enum verdict status_health(struct call *c)
     return REPLY;
 }
 
+static uint64_t count_of(const atomic_uint_fast64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static void json_apps(struct buf *out, const struct app_stats *s)
+{
+    add(out, "\"apps\":{\"requests\":%" PRIu64 ",\"moved\":%" PRIu64 ",\"stopped\":%" PRIu64
+             ",\"faults\":%" PRIu64 ",\"refused\":%" PRIu64 "},\n",
+        count_of(&s->requests), count_of(&s->moved), count_of(&s->stopped), count_of(&s->faults),
+        count_of(&s->refused));
+}
+
 static void json_histogram(struct buf *out, const struct db_writer_stats *w)
 {
     bool first = true;
@@ -141,6 +154,7 @@ enum verdict status_json(struct call *c)
     add(out, "\"watchers\":{\"polls\":%" PRIu64 ",\"streams\":%" PRIu64 ",\"events\":%" PRIu64
              "},\n",
         f.polls, f.streams, f.events);
+    json_apps(out, &store->app_stats);
     json_histogram(out, &f.writer);
     add(out, "\"commit_ms\":{\"p50\":%.3f,\"p99\":%.3f},\n", (double)f.writer.commit_p50_us / 1e3,
         (double)f.writer.commit_p99_us / 1e3);
@@ -185,6 +199,19 @@ static void metric_watchers(struct buf *out, const struct facts *f)
         f->polls, f->streams);
 }
 
+static void metric_apps(struct buf *out, const struct app_stats *s)
+{
+    metric(out, "hanji_app_requests_total", "counter", "Requests to apps.", count_of(&s->requests));
+    metric(out, "hanji_app_moved_total", "counter",
+           "Of those, the ones that went to a thread of the pool.", count_of(&s->moved));
+    metric(out, "hanji_app_stopped_total", "counter", "Stopped because they took too long.",
+           count_of(&s->stopped));
+    metric(out, "hanji_app_faults_total", "counter", "Faults of apps' SQL and templates.",
+           count_of(&s->faults));
+    metric(out, "hanji_app_refused_total", "counter",
+           "Refused because too much was slow at once.", count_of(&s->refused));
+}
+
 static void metric_commits(struct buf *out, const struct db_writer_stats *w)
 {
     add(out, "# HELP hanji_commit_seconds Time of a commit with its sync.\n"
@@ -209,6 +236,7 @@ enum verdict status_metrics(struct call *c)
     metric(out, "hanji_connections_total", "counter", "Accepted FastCGI connections.", f.accepted);
     metric(out, "hanji_broken_total", "counter", "Connections closed for malformed records.",
            f.broken);
+    metric_apps(out, &store->app_stats);
     metric_watchers(out, &f);
     metric_passwords(out);
     metric(out, "hanji_events_total", "counter", "Changes sent to those.", f.events);

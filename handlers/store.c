@@ -8,6 +8,9 @@
 #include <time.h>
 
 #include "fcgi/log.h"
+#include "handlers/app_lane.h"
+#include "handlers/app_param.h"
+#include "handlers/apps.h"
 #include "handlers/basic.h"
 #include "handlers/cors.h"
 #include "handlers/dispatch.h"
@@ -152,12 +155,16 @@ bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
         .arg = s,
     };
     s->pool = pool_new(&pool);
-    if (s->pool == NULL) {
+    s->app_lane = s->pool != NULL ? app_lane_new(s->pool, pool.threads) : NULL;
+    if (s->app_lane == NULL) {
+        pool_free(s->pool);
+        s->pool = NULL;
         snprintf(error->text, sizeof error->text, "memory is short");
         return false;
     }
     if (db_writer_start(&s->db, &hooks, &s->writer, error) != DB_OK) {
         pool_free(s->pool);
+        app_lane_free(s->app_lane);
         s->pool = NULL;
         return false;
     }
@@ -170,6 +177,7 @@ bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
     s->apps = apps_open(s);
     if (s->apps == NULL)
         log_line(LOG_ERROR, "there are no apps: memory is short", NULL);
+    s->cursors = apps_cursors(s);
     return true;
 }
 
@@ -177,6 +185,8 @@ void store_close(struct store *s)
 {
     apps_close(s->apps);
     pool_free(s->pool);
+    app_lane_free(s->app_lane);
+    free(s->cursors);
     db_writer_stop(s->writer);
     db_blobs_close(s->blobs);
     cors_free(s->cors);
@@ -218,6 +228,7 @@ static void close_session(void *thread)
     buf_free(&s->value);
     buf_free(&s->link);
     free(s->basic);
+    app_desk_free(s->desk);
     free(s);
 }
 

@@ -15,6 +15,7 @@
 #include "fcgi/pool.h"
 #include "handlers/access.h"
 #include "handlers/app_set.h"
+#include "handlers/app_stats.h"
 #include "handlers/watch.h"
 
 struct store {
@@ -35,6 +36,9 @@ struct store {
     struct loop *const *loops;
     unsigned loop_count;
     struct watch_stats watch;
+    struct app_stats app_stats;
+    struct app_lane *app_lane;      /* threads of the pool that apps may have */
+    struct cursor_keys *cursors;    /* of apps' pages; NULL: there are none */
 };
 
 struct session {
@@ -48,6 +52,7 @@ struct session {
     struct credential who; /* of the call being answered, when its route asks for one */
     bool offers_basic;     /* its path may be read with HTTP Basic */
     struct basic_table *basic; /* made when it is first used */
+    struct app_desk *desk; /* likewise */
     unsigned char touched[DB_TOKEN_HASH_BYTES]; /* the session last noted as in use, and when */
     int64_t touched_s;
     struct db_op *writes, **writes_tail;

@@ -29,6 +29,7 @@ struct poll_watcher {
     bool whole; /* there was nothing at all behind at */
     bool over;  /* it is answered though there is nothing */
     struct credential who;
+    bool of_app;
     size_t prefix_len;
     char prefix[];
 };
@@ -136,7 +137,7 @@ static enum verdict answer_nothing(const struct poll_watcher *p, struct call *c)
 static enum verdict answer_resumed(struct poll_watcher *p, struct call *c)
 {
     const struct feed_page *page;
-    if (ask_refused(c, ask_judge(c, &p->who, prefix_of(p))))
+    if (ask_refused(c, ask_judge(c, &p->who, prefix_of(p), p->of_app)))
         return REPLY;
     if (p->over || loop_draining(c->loop)) /* one that was taken to be judged must not wait again */
         return answer_nothing(p, c);
@@ -182,6 +183,7 @@ enum verdict watch_poll(struct call *c, const struct ask *ask, bool whole)
         .wait_s = ask->wait_s,
         .whole = whole,
         .who = *access_who(c),
+        .of_app = ask->of_app,
     };
     if (p.watch == NULL)
         return REPLY;

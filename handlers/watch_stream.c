@@ -24,6 +24,7 @@ struct stream_watcher {
     bool beat;  /* it is to hear something now */
     bool whole; /* there was nothing behind at */
     struct credential who;
+    bool of_app;
     size_t prefix_len;
     char prefix[];
 };
@@ -135,7 +136,7 @@ static enum stream_state write_news(struct stream_watcher *s, struct call *c)
 static enum stream_state fill(struct stream *stream, struct call *c)
 {
     struct stream_watcher *s = (struct stream_watcher *)stream;
-    if (ask_judge(c, &s->who, (struct str){s->prefix, s->prefix_len}) != ACCESS_OK)
+    if (ask_judge(c, &s->who, (struct str){s->prefix, s->prefix_len}, s->of_app) != ACCESS_OK)
         return STREAM_END; /* when it comes back it is told */
     if (!s->greeted)
         greet(s, c);
@@ -179,6 +180,7 @@ enum verdict watch_stream(struct call *c, const struct ask *ask)
     s->at = s->told = ask->since;
     s->now = ask->now;
     s->who = *access_who(c);
+    s->of_app = ask->of_app;
     s->prefix_len = ask->prefix_len;
     if (ask->prefix_len > 0)
         memcpy(s->prefix, ask->prefix, ask->prefix_len);
