@@ -86,7 +86,8 @@ class Contract:
         return value
 
     def whole(self, responses):
-        return {int(status): self.resolve(response) for status, response in responses.items()}
+        return {int(status) if str(status).isdigit() else status: self.resolve(response)
+                for status, response in responses.items()}
 
     def is_listed(self, path):
         """True for an address that clients may ask."""
@@ -109,11 +110,11 @@ class Contract:
             kind = "path" if template is None else "method"
             key, operation = (kind, "", status), self.unlisted[kind]
         with self.lock:
-            if status in operation:
+            if status in operation or "default" in operation:
                 self.seen[key] += 1
             else:
                 self.strange.setdefault((template or "any other", method, status), "%s %r" % (method, path))
-        return operation.get(status)
+        return operation.get(status, operation.get("default"))
 
     def judge(self, method, path, status, headers, body):
         """One answer of hanji to a test's client: `path` is normal, `headers` pairs."""
@@ -199,7 +200,7 @@ class Contract:
         wrong = ["not in docs/openapi.yaml: %s: %d, for example %s" % ((method + " " + template).strip(), status, example)
                  for (template, method, status), example in sorted(self.strange.items(), key=str)]
         listed = [(template, method, status) for (template, method), operation in self.operations.items()
-                  for status in operation]
+                  for status in operation if status != "default"]
         listed += [(kind, "", status) for kind, statuses in {**self.unlisted, "by nginx": self.by_nginx}.items()
                    for status in statuses]
         names = {"path": "any of no path", "method": "any of no method"}

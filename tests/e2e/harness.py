@@ -184,6 +184,7 @@ class Hanji:
     def app(self, name, files, ini="read = public\nwrite = public\n", token=None):
         """Writes an app's folder ({path: text or bytes}) and waits until it serves in this form."""
         self.loads += 1
+        since = self.mark()
         mark, folder = "load %d" % self.loads, pathlib.Path(self.settings["apps"]) / name
         for path, text in {"app.ini": ini, "loaded.html": mark, **files}.items():
             target = folder / path
@@ -192,7 +193,11 @@ class Hanji:
                 text = text.encode()
             if not target.exists() or target.read_bytes() != text:
                 target.write_bytes(text)
-        wait_for("the app %s" % name, lambda: self.ask("GET", "/apps/%s/loaded" % name).body == mark.encode())
+        try:
+            wait_for("the app %s" % name, lambda: self.ask("GET", "/apps/%s/loaded" % name).body == mark.encode())
+        except AssertionError as fault:
+            told = [line for line in self.log_since(since).splitlines() if "/loaded" not in line]
+            raise AssertionError("%s:\n%s" % (fault, "\n".join(told[-20:]))) from None
 
     # life
 

@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         MUST(!ask.stream || names_stream(req.accept));
         MUST(!(ask.now && ask.stream && req.last_event_id.n > 0));
         is_possible(prefix);
-        MUST(ask_judge(&call, &nobody, prefix) == ACCESS_NO_CREDENTIAL);
+        MUST(ask_judge(&call, &nobody, prefix, false) == ACCESS_NO_CREDENTIAL);
     } else {
         MUST(resp.status == 400 && !resp.failed);
     }

@@ -201,7 +201,7 @@ class Form:
             self.content(where, body.get("content", {}))
         self.requirements(where, value.get("security", []))
         for status, response in value.get("responses", {}).items():
-            if not isinstance(status, str) or not re.fullmatch(r"[1-5][0-9][0-9]", status):
+            if not isinstance(status, str) or not re.fullmatch(r"[1-5][0-9][0-9]|default", status):
                 say(where, "%r is no status in quotes" % status)
             self.response("%s %s" % (where, status), response)
 
@@ -281,7 +281,8 @@ def routes():
     out = set()
     for path, match, methods, _, _ in rows:
         shapes = {"ROUTE_EXACT": [path], "ROUTE_ITEM": [path + "{}"],
-                  "ROUTE_COLLECTION": [path, path + "{}/"]}.get(match)
+                  "ROUTE_COLLECTION": [path, path + "{}/"],
+                  "ROUTE_BELOW": [path + "{}/", path + "{}/{}"]}.get(match)
         if shapes is None:
             sys.exit("openapi.py: teach me %s of handlers/routes.c" % match)
         for name, value in names.items():
@@ -290,6 +291,8 @@ def routes():
         if not found:
             sys.exit("openapi.py: teach me the methods %s of handlers/routes.c" % methods)
         out |= {(shape, method) for shape in shapes for method in found}
+        if match == "ROUTE_BELOW":      # what every app has
+            out |= {(path + one, method) for one in ("{}", "{}/_changes") for method in ("GET", "HEAD")}
     return {(path, method) for path, method in out if not path.startswith("/control/")}
 
 

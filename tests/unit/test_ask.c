@@ -189,7 +189,7 @@ START_TEST(what_must_be_covered)
     struct call call = {.thread = &session};
     struct credential nobody = {.kind = CREDENTIAL_NONE};
     ck_assert(access_public(judged[_i].public_, &store.public_));
-    enum access access = ask_judge(&call, &nobody, text(judged[_i].prefix));
+    enum access access = ask_judge(&call, &nobody, text(judged[_i].prefix), false);
     ck_assert_msg((access == ACCESS_OK) == judged[_i].allowed, "%s of %s", judged[_i].prefix, judged[_i].public_);
     buf_free(&store.public_);
 }
