@@ -121,6 +121,7 @@ enum db_slot {
     SLOT_GUARD_KEYS,
     SLOT_GUARD_OBJECTS,
     SLOT_GUARD_DOC,
+    SLOT_GUARD_HEAD,
     SLOTS
 };
 
