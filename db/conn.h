@@ -121,7 +121,6 @@ enum db_slot {
     SLOT_GUARD_KEYS,
     SLOT_GUARD_OBJECTS,
     SLOT_GUARD_DOC,
-    SLOT_GUARD_HEAD,
     SLOTS
 };
 

@@ -67,8 +67,6 @@ static enum db_result install(struct db_conn *c)
     if (rc == SQLITE_OK)
         rc = db_guard_add_console(c);
     if (rc == SQLITE_OK)
-        rc = db_guard_add_head(c);
-    if (rc == SQLITE_OK)
         rc = sqlite3_set_authorizer(db, db_guard_authorize, c);
     c->guard.installed = rc == SQLITE_OK;
     return db_cause(rc);
