@@ -121,6 +121,7 @@ enum db_slot {
     SLOT_GUARD_KEYS,
     SLOT_GUARD_OBJECTS,
     SLOT_GUARD_DOC,
+    SLOT_GUARD_HEAD,
     SLOTS
 };
 
@@ -149,6 +150,8 @@ struct db_guard {
     bool text_ok;         /* of a file of schema/, as db_guard_schema_text found it */
     bool declares;        /* the authorizer was asked for what a virtual table does at first */
     enum db_guard_mode paused;
+    uint64_t paused_us;  /* when that began */
+    uint64_t pardon_us;  /* what such pauses may still add to the deadline */
     int limit_length;     /* what is set back by leave */
     unsigned looks;       /* of the authorizer */
     int64_t now_s;

@@ -16,6 +16,7 @@ enum {
     VALUE_BYTES = 8 << 20,
     LOOP_VALUE_BYTES = 1 << 20,
     FREE_BYTES = 8 << 20, /* a disk with less is full */
+    PARDON_US = 2000000,  /* of a run's deadline */
 };
 
 /* What bounds the memory and the stack that SQL can use; of a value see above. Columns, terms and
@@ -67,6 +68,8 @@ static enum db_result install(struct db_conn *c)
     if (rc == SQLITE_OK)
         rc = db_guard_add_console(c);
     if (rc == SQLITE_OK)
+        rc = db_guard_add_head(c);
+    if (rc == SQLITE_OK)
         rc = sqlite3_set_authorizer(db, db_guard_authorize, c);
     c->guard.installed = rc == SQLITE_OK;
     return db_cause(rc);
@@ -98,6 +101,7 @@ enum db_result db_guard_enter(struct db_conn *c, const struct db_grant *grant,
     g->mode = mode;
     g->grant = grant;
     g->deadline_us = deadline_us;
+    g->pardon_us = PARDON_US;
     g->now_s = now_s;
     g->stopped = g->refused = g->text_ok = false;
     g->loop = mode == DB_GUARD_READ && deadline_us < db_clock_us() + LOOP_US;
@@ -138,13 +142,20 @@ void db_guard_leave(struct db_conn *c)
 void db_guard_pause(struct db_conn *c)
 {
     c->guard.paused = c->guard.mode;
+    c->guard.paused_us = db_clock_us();
     set_limits(c, false);
     c->guard.mode = DB_GUARD_OFF;
 }
 
 void db_guard_resume(struct db_conn *c)
 {
-    c->guard.mode = c->guard.paused;
+    struct db_guard *g = &c->guard;
+    uint64_t spent_us = db_clock_us() - g->paused_us;
+    if (spent_us > g->pardon_us)
+        spent_us = g->pardon_us;
+    g->pardon_us -= spent_us;
+    g->deadline_us += spent_us;
+    g->mode = g->paused;
     set_limits(c, true);
 }
 

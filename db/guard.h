@@ -48,7 +48,8 @@ void db_guard_leave(struct db_conn *c);
 /* Takes the operations that functions queued (a list by next, in order; NULL: none). */
 struct db_op *db_guard_take(struct db_conn *c);
 
-/* Between them the server's own statements run, with its own limits. */
+/* Between them the server's own statements run, with its own limits. The time they take is not the
+ * app's: a large document may be stored (up to two seconds of it). */
 void db_guard_pause(struct db_conn *c);
 void db_guard_resume(struct db_conn *c);
 

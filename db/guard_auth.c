@@ -27,7 +27,7 @@ static const char *const functions[] = {
 };
 
 static const char *const console_functions[] = {
-    "console", "token_new", "token_revoke", "user_end_sessions",
+    "console", "doc_head", "json_indent", "token_new", "token_revoke", "user_end_sessions",
 };
 
 /* What the console reads of the server's tables: never a hash, and no secret. */
@@ -44,6 +44,12 @@ static const struct {
     {"session", " user created seen expires label "},
     {"search_collection", NULL},
     {"search_item", NULL},
+    {"doc_text", NULL},
+    {"doc_text_config", NULL}, /* what FTS5 reads for that one */
+    {"doc_text_content", NULL},
+    {"doc_text_data", NULL},
+    {"doc_text_docsize", NULL},
+    {"doc_text_idx", NULL},
     {"app_schema", NULL},
 };
 

@@ -23,6 +23,7 @@ int db_guard_add_encode(struct db_conn *c);
 int db_guard_add_console(struct db_conn *c);
 int db_guard_add_fts(struct db_conn *c);
 int db_guard_add_printf(struct db_conn *c);
+int db_guard_add_head(struct db_conn *c);
 
 /* A function of SQL for the tables of those. */
 struct db_guard_function {

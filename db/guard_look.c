@@ -97,6 +97,16 @@ bool db_look_rolls_back(const char *sql, size_t n)
     return false;
 }
 
+bool db_look_joins_by_names(const char *sql, size_t n)
+{
+    struct text t = {sql, sql + n};
+    struct token k = {0};
+    for (struct token now = next(&t); now.kind != END; k = now, now = next(&t))
+        if (is_word(now, "natural") || (is_word(k, "using") && is_mark(now, '(')))
+            return true;
+    return false;
+}
+
 bool db_look_names_catalogue(const char *sql, size_t n)
 {
     struct text t = {sql, sql + n};

@@ -30,6 +30,10 @@ struct db_look {
 /* True when the text ends a transaction: RAISE(ROLLBACK, …), OR ROLLBACK, ON CONFLICT ROLLBACK. */
 bool db_look_rolls_back(const char *sql, size_t n);
 
+/* True when tables are joined by the names of columns: NATURAL, or USING and a bracket. SQLite asks
+ * the authorizer neither for the columns that this compares nor for those that it puts out. */
+bool db_look_joins_by_names(const char *sql, size_t n);
+
 /* True when a word of it begins with "sqlite_". */
 bool db_look_names_catalogue(const char *sql, size_t n);
 

@@ -131,6 +131,8 @@ bool db_guard_text(struct db_conn *c, const char *sql, size_t n, struct db_error
     g->text_ok = false;
     if (db_look_rolls_back(sql, n))
         return fault(error, "ROLLBACK would end the transaction: use ABORT");
+    if (db_look_joins_by_names(sql, n))
+        return fault(error, "NATURAL and USING are not for apps: join with ON");
     if (schema && db_look_names_catalogue(sql, n))
         return fault(error, "sqlite_… is not the app's");
     db_guard_pause(c);

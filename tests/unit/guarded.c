@@ -63,7 +63,7 @@ static enum db_result run(struct db_conn *c, enum db_guard_mode mode, const char
         db_guard_enter(c, &guarded_grant, mode, db_clock_us() + (uint64_t)ms * 1000, 1790000000);
     while (result == DB_OK && *sql != 0) {
         const char *rest;
-        if (mode == DB_GUARD_SCHEMA && !db_guard_text(c, sql, strlen(sql), &guarded_error)) {
+        if (!db_guard_text(c, sql, strlen(sql), &guarded_error)) {
             result = DB_REFUSED;
             break;
         }

@@ -327,6 +327,33 @@ START_TEST(the_console_asks_and_orders)
 }
 END_TEST
 
+/* As though the server had taken so long for what a function asked for. */
+static uint64_t paused(uint64_t deadline_us, uint64_t took_us)
+{
+    ck_assert_int_eq(db_guard_enter(&guarded_conn, &guarded_grant, DB_GUARD_WRITE, deadline_us, 0), DB_OK);
+    db_guard_pause(&guarded_conn);
+    guarded_conn.guard.paused_us -= took_us;
+    db_guard_resume(&guarded_conn);
+    return guarded_conn.guard.deadline_us - deadline_us;
+}
+
+START_TEST(what_the_server_does_meanwhile_is_not_the_apps_time)
+{
+    uint64_t now_us = db_clock_us();
+    ck_assert_uint_ge(paused(now_us, 1000000), 1000000);
+    ck_assert(tdb_try(guarded_conn.db, "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM c WHERE n<20000)"
+                                       " SELECT sum(n) FROM c"));
+    db_guard_leave(&guarded_conn);
+}
+END_TEST
+
+START_TEST(but_two_seconds_of_it_at_most)
+{
+    ck_assert_uint_eq(paused(db_clock_us(), 60000000), 2000000);
+    db_guard_leave(&guarded_conn);
+}
+END_TEST
+
 START_TEST(a_new_token_is_as_the_command_makes_it)
 {
     sqlite3_stmt *s;
@@ -391,6 +418,8 @@ static Suite *suite(void)
     tcase_add_test(t, uuid7_rises);
     tcase_add_test(t, no_schema_uses_them);
     tcase_add_test(t, the_console_asks_and_orders);
+    tcase_add_test(t, what_the_server_does_meanwhile_is_not_the_apps_time);
+    tcase_add_test(t, but_two_seconds_of_it_at_most);
     tcase_add_test(t, a_new_token_is_as_the_command_makes_it);
     tcase_add_loop_test(t, the_console_says_why_not, 0, COUNT(not_ordered));
     return s;
