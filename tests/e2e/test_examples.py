@@ -1,5 +1,7 @@
 """The examples of the documents do what they say: each ```console block is run, in order, beside a fresh demo.
 
+A block behind a line that ends in `FOLDER/FILE`: is that file of the demo's apps, and is written in its turn.
+
 A line that begins with `$ ` is a command (`\\` at its end continues it); what follows is its output.  What differs from run
 to run (times, request ids, tokens, and every number of /status and /metrics) is not compared, nor is standard error.
 """
@@ -14,7 +16,7 @@ import pytest
 import harness
 from test_demo import Demo
 
-DOCUMENTS = ["README.md", "docs/api.md", "docs/sql.md"]
+DOCUMENTS = ["README.md", "docs/api.md", "docs/sql.md", "docs/apps.md"]
 NUMBERS = itertools.count(1)
 
 # What the documents tell their readers to do first, and nothing more.
@@ -22,6 +24,8 @@ FIRST = """auth="Authorization: Bearer $HANJI_TOKEN"
 hanji() { "$HANJI_BIN" -c "$HANJI_CONF" "$@"; }
 """
 PRELUDE = '. "$1"\n' + FIRST
+WRITE = """mkdir -p "$(dirname "$HANJI_APPS/%s")" && cat > "$HANJI_APPS/%s" <<'END'\n%sEND"""
+BLOCK = re.compile(r"^(?:[^\n]*`([\w./:-]+/[\w.:-]+)`[^`\n]*:\n\n)?```(\w+)\n(.*?)^```$", re.S | re.M)
 BETWEEN = "=====next====="
 
 VARIES = [
@@ -38,7 +42,11 @@ def examples(path):
     """[(command, expected output)] of all console blocks."""
     found = []
     text = (harness.REPOSITORY / path).read_text(encoding="utf-8")
-    for block in re.findall(r"^```console\n(.*?)^```$", text, re.S | re.M):
+    for name, language, block in BLOCK.findall(text):
+        if language != "console":
+            if name:
+                found.append((WRITE % (name, name, block), ""))
+            continue
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             lines, count = part.split("\n"), 1
             while lines[count - 1].endswith("\\"):
