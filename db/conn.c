@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "db/memory.h"
+
 enum {
     BUSY_STEP_NS = 300000,   /* short steps: with long ones one of two processes starves */
     BUSY_WRITE_MS = 5000,
@@ -19,7 +21,7 @@ enum {
 
 enum db_result db_init(void)
 {
-    if (sqlite3_config(SQLITE_CONFIG_MULTITHREAD) != SQLITE_OK ||
+    if (sqlite3_config(SQLITE_CONFIG_MULTITHREAD) != SQLITE_OK || !db_memory_init() ||
         sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0) != SQLITE_OK ||
         /* No slab of pages for each connection beforehand: an idle one needs a few. */
         sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0) != SQLITE_OK ||
@@ -196,6 +198,7 @@ enum db_result db_conn_open(struct db_conn *c, const char *path, enum db_access 
                 (access == DB_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
     int rc = sqlite3_open_v2(path, &c->db, flags, NULL);
     if (rc == SQLITE_OK) {
+        c->cache_bytes = cache_bytes;
         c->busy_limit_ms = access == DB_READ ? BUSY_READ_MS : BUSY_WRITE_MS;
         sqlite3_busy_handler(c->db, wait_for_lock, c);
         rc = settings(c->db, access, cache_bytes);

@@ -170,6 +170,7 @@ struct db_conn {
     sqlite3_stmt *statements[SLOTS];
     int64_t busy_limit_ms; /* how long the busy handler waits before it gives up */
     int64_t busy_since_ms;
+    uint64_t cache_bytes; /* of pages, at most */
     struct db_guard guard;
     struct db_app_cache *apps; /* made at the first run of an app */
     bool waited; /* it waited since this was last set to false: somebody else writes */

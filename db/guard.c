@@ -5,6 +5,7 @@
 
 #include "db/burst.h"
 #include "db/guard_internal.h"
+#include "db/memory.h"
 
 enum {
     /* Between two looks at the clock. One step can read or make a whole value. */
@@ -15,6 +16,9 @@ enum {
      * wait. */
     VALUE_BYTES = 8 << 20,
     LOOP_VALUE_BYTES = 1 << 20,
+    /* Of memory that a run may take, beside the pages of the cache: sorting, grouping. */
+    RUN_BYTES = 64 << 20,
+    LOOP_RUN_BYTES = 16 << 20,
     FREE_BYTES = 8 << 20, /* a disk with less is full */
     PARDON_US = 2000000,  /* of a run's deadline */
 };
@@ -89,6 +93,11 @@ static void set_limits(struct db_conn *c, bool on)
                              c);
 }
 
+static size_t run_bytes(const struct db_conn *c)
+{
+    return (size_t)c->cache_bytes + (c->guard.loop ? LOOP_RUN_BYTES : RUN_BYTES);
+}
+
 enum db_result db_guard_enter(struct db_conn *c, const struct db_grant *grant,
                               enum db_guard_mode mode, uint64_t deadline_us, int64_t now_s)
 {
@@ -108,6 +117,7 @@ enum db_result db_guard_enter(struct db_conn *c, const struct db_grant *grant,
     g->queue_tail = &g->queue;
     g->queued_bytes = 0;
     set_limits(c, true);
+    db_memory_begin(run_bytes(c));
     return DB_OK;
 }
 
@@ -132,8 +142,10 @@ struct db_op *db_guard_take(struct db_conn *c)
 void db_guard_leave(struct db_conn *c)
 {
     struct db_guard *g = &c->guard;
-    if (g->mode != DB_GUARD_OFF)
+    if (g->mode != DB_GUARD_OFF) {
         set_limits(c, false);
+        db_memory_end();
+    }
     g->mode = DB_GUARD_OFF;
     g->grant = NULL;
     free_list(db_guard_take(c));
@@ -144,6 +156,7 @@ void db_guard_pause(struct db_conn *c)
     c->guard.paused = c->guard.mode;
     c->guard.paused_us = db_clock_us();
     set_limits(c, false);
+    db_memory_end();
     c->guard.mode = DB_GUARD_OFF;
 }
 
@@ -157,6 +170,7 @@ void db_guard_resume(struct db_conn *c)
     g->deadline_us += spent_us;
     g->mode = g->paused;
     set_limits(c, true);
+    db_memory_resume(run_bytes(c));
 }
 
 /* ---- what a failure means ---- */
@@ -208,6 +222,10 @@ enum db_result db_guard_cause(struct db_conn *c, int code, struct db_error *erro
     if (refused) {
         db_set_error(error, "%s", g->why);
         return DB_REFUSED;
+    }
+    if ((code & 0xff) == SQLITE_NOMEM && db_memory_over()) {
+        db_set_error(error, "it takes more than 64 MiB of memory: an index can spare it sorting");
+        return g->loop ? DB_TIMEOUT : DB_TOO_LARGE;
     }
     enum db_result result = cause_of(c, code);
     if (code == SQLITE_CORRUPT_VTAB)
