@@ -6,6 +6,7 @@
 enum { TAG_BYTES = crypto_shorthash_siphashx24_BYTES };
 
 _Static_assert((int)TAG_BYTES == (int)SEAL_BOX_EXTRA, "what a box has before its text");
+_Static_assert((int)TAG_BYTES >= (int)crypto_stream_chacha20_ietf_NONCEBYTES, "a tag has a nonce");
 _Static_assert((int)SEAL_BOX_SECRET_BYTES == (int)crypto_kdf_KEYBYTES, "a secret makes keys");
 
 void seal_box_keys(const unsigned char secret[SEAL_BOX_SECRET_BYTES], struct seal_box_keys *keys)
@@ -84,13 +85,11 @@ static void make_tag(const struct seal_box_keys *keys, struct seal_text about, c
     crypto_shorthash_siphashx24(tag, all, 2 + about.n + n, keys->tag);
 }
 
-/* The key stream that belongs to a tag, added to n bytes. */
+/* The key stream that belongs to a tag, whose first bytes are the nonce, added to n bytes. */
 static void add_stream(const struct seal_box_keys *keys, const unsigned char tag[TAG_BYTES],
                        const void *p, size_t n, unsigned char *out)
 {
-    unsigned char nonce[crypto_stream_xchacha20_NONCEBYTES] = {0};
-    memcpy(nonce, tag, TAG_BYTES);
-    crypto_stream_xchacha20_xor(out, p, n, nonce, keys->cipher);
+    crypto_stream_chacha20_ietf_xor(out, p, n, tag, keys->cipher);
 }
 
 size_t seal_box_close(const struct seal_box_keys *keys, struct seal_text about, const void *p,
