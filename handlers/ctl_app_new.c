@@ -43,19 +43,17 @@ static bool write_new(const char *path, const char *data, size_t n)
     return close(fd) == 0 && ok;
 }
 
-/* Writes text with the name of the app in the place of each @NAME@. */
-static bool write_named(const char *path, const struct app_file *f, const char *name)
+/* Writes data with `to` in the place of each `from`. */
+static bool write_replaced(const char *path, struct str data, const char *from, const char *to)
 {
-    static const char mark[] = "@NAME@";
     struct buf out = {0};
     bool ok = true;
-    for (size_t at = 0; at < f->bytes && ok;) {
-        const unsigned char *p = f->data + at,
-                            *end = memmem(p, f->bytes - at, mark, sizeof mark - 1);
-        size_t n = end != NULL ? (size_t)(end - p) : f->bytes - at;
+    for (size_t at = 0; at < data.n && ok;) {
+        const char *p = data.p + at, *end = memmem(p, data.n - at, from, strlen(from));
+        size_t n = end != NULL ? (size_t)(end - p) : data.n - at;
         ok = buf_add(&out, p, n, COPY_BYTES_MAX) &&
-             (end == NULL || buf_add(&out, name, strlen(name), COPY_BYTES_MAX));
-        at += n + (end != NULL ? sizeof mark - 1 : 0);
+             (end == NULL || buf_add(&out, to, strlen(to), COPY_BYTES_MAX));
+        at += n + (end != NULL ? strlen(from) : 0);
     }
     ok = ok && write_new(path, out.len > 0 ? (const char *)out.data : "", out.len);
     buf_free(&out);
@@ -71,7 +69,8 @@ static int write_template(const char *folder, const char *name)
             s = &embedded_apps[i];
     for (unsigned i = 0; s != NULL && i < s->count; i++) {
         snprintf(path, sizeof path, "%.2047s/%.1023s", folder, s->file[i].path);
-        if (!make_folders(path) || !write_named(path, &s->file[i], name))
+        const struct str data = {(const char *)s->file[i].data, s->file[i].bytes};
+        if (!make_folders(path) || !write_replaced(path, data, "@NAME@", name))
             return failed(path);
     }
     return CTL_OK;
@@ -79,7 +78,53 @@ static int write_template(const char *folder, const char *name)
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-static bool copy_file(const char *from, const char *to)
+/* How a copy differs: its tables, and its documents, have another name. */
+struct renaming {
+    char from[2][DB_APP_NAME_MAX + 8];
+    char to[2][DB_APP_NAME_MAX + 8];
+    bool needed;
+};
+
+static struct renaming rename_app(const char *from, const char *to)
+{
+    struct renaming r = {.needed = strcmp(from, to) != 0};
+    snprintf(r.from[0], sizeof r.from[0], "%.30s_", from);
+    snprintf(r.to[0], sizeof r.to[0], "%.30s_", to);
+    snprintf(r.from[1], sizeof r.from[1], "apps/%.30s/", from);
+    snprintf(r.to[1], sizeof r.to[1], "apps/%.30s/", to);
+    return r;
+}
+
+static bool is_text(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot != NULL && (strcmp(dot, ".sql") == 0 || strcmp(dot, ".html") == 0);
+}
+
+/* Writes data, as the copy has it. */
+static bool write_renamed(const char *to, const char *data, size_t n, const struct renaming *r)
+{
+    if (!r->needed || !is_text(to))
+        return write_new(to, data, n);
+    char *whole = NULL;
+    size_t bytes = 0;
+    FILE *text = open_memstream(&whole, &bytes);
+    for (size_t at = 0; text != NULL && at < n;) {
+        size_t k = 0, len[2] = {strlen(r->from[0]), strlen(r->from[1])};
+        while (k < 2 && (n - at < len[k] || memcmp(data + at, r->from[k], len[k]) != 0))
+            k++;
+        if (k < 2)
+            fputs(r->to[k], text);
+        else
+            fputc(data[at], text);
+        at += k < 2 ? len[k] : 1;
+    }
+    bool ok = text != NULL && fclose(text) == 0 && write_new(to, whole, bytes);
+    free(whole);
+    return ok;
+}
+
+static bool copy_file(const char *from, const char *to, const struct renaming *r)
 {
     struct stat st;
     int fd = open(from, O_RDONLY | O_CLOEXEC);
@@ -87,23 +132,24 @@ static bool copy_file(const char *from, const char *to)
     bool ok = fd >= 0 && fstat(fd, &st) == 0 && st.st_size <= COPY_BYTES_MAX &&
               (data = malloc((size_t)st.st_size + 1)) != NULL &&
               spool_read(fd, data, (size_t)st.st_size, 0) &&
-              write_new(to, data, (size_t)st.st_size);
+              write_renamed(to, data, (size_t)st.st_size, r);
     free(data);
     if (fd >= 0)
         close(fd);
     return ok;
 }
 
-static int copy_folder(const char *from, const char *to, int depth)
+static int copy_folder(const char *from, const char *to, const struct renaming *r, int depth)
 {
     char a[PATH_MAX], b[PATH_MAX];
     struct stat st;
     int status = CTL_OK;
     DIR *dir = depth <= APP_DEPTH_MAX ? opendir(from) : NULL;
     if (dir == NULL || (mkdir(to, 0755) != 0 && errno != EEXIST)) {
+        int failure = failed(dir != NULL ? to : from);
         if (dir != NULL)
             closedir(dir);
-        return failed(dir != NULL ? to : from);
+        return failure;
     }
     for (struct dirent *e; status == CTL_OK && (e = readdir(dir)) != NULL;) {
         snprintf(a, sizeof a, "%.2047s/%s", from, e->d_name);
@@ -113,8 +159,8 @@ static int copy_folder(const char *from, const char *to, int depth)
         if (stat(a, &st) != 0)
             status = failed(a);
         else if (S_ISDIR(st.st_mode))
-            status = copy_folder(a, b, depth + 1);
-        else if (!copy_file(a, b))
+            status = copy_folder(a, b, r, depth + 1);
+        else if (!copy_file(a, b, r))
             status = failed(b);
     }
     closedir(dir);
@@ -151,12 +197,8 @@ static int copy_bundled(const char *from, const char *folder, const char *name)
                 from);
         return CTL_FAILED;
     }
-    if (strcmp(from, name) != 0) {
-        fprintf(stderr, "hanji app: a copy of %s is called %s, too: its tables have that name\n",
-                from, from);
-        return CTL_FAILED;
-    }
-    return copy_folder(path, folder, 0);
+    struct renaming r = rename_app(from, name);
+    return copy_folder(path, folder, &r, 0);
 }
 
 int ctl_app_new(const struct conf *conf, int argc, char **argv)

@@ -108,12 +108,15 @@ static uint64_t count_of(const atomic_uint_fast64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-static void json_apps(struct buf *out, const struct app_stats *s)
+static void json_apps(struct buf *out, const struct store *store)
 {
-    add(out, "\"apps\":{\"requests\":%" PRIu64 ",\"moved\":%" PRIu64 ",\"stopped\":%" PRIu64
+    const struct app_stats *s = &store->app_stats;
+    struct apps_stats set;
+    apps_get_stats(store->apps, &set);
+    add(out, "\"apps\":{\"serving\":%u,\"broken\":%u,\"requests\":%" PRIu64 ",\"moved\":%" PRIu64 ",\"stopped\":%" PRIu64
              ",\"faults\":%" PRIu64 ",\"refused\":%" PRIu64 "},\n",
-        count_of(&s->requests), count_of(&s->moved), count_of(&s->stopped), count_of(&s->faults),
-        count_of(&s->refused));
+        set.apps, set.broken, count_of(&s->requests), count_of(&s->moved), count_of(&s->stopped),
+        count_of(&s->faults), count_of(&s->refused));
 }
 
 static void json_histogram(struct buf *out, const struct db_writer_stats *w)
@@ -154,7 +157,7 @@ enum verdict status_json(struct call *c)
     add(out, "\"watchers\":{\"polls\":%" PRIu64 ",\"streams\":%" PRIu64 ",\"events\":%" PRIu64
              "},\n",
         f.polls, f.streams, f.events);
-    json_apps(out, &store->app_stats);
+    json_apps(out, store);
     json_histogram(out, &f.writer);
     add(out, "\"commit_ms\":{\"p50\":%.3f,\"p99\":%.3f},\n", (double)f.writer.commit_p50_us / 1e3,
         (double)f.writer.commit_p99_us / 1e3);
@@ -199,8 +202,13 @@ static void metric_watchers(struct buf *out, const struct facts *f)
         f->polls, f->streams);
 }
 
-static void metric_apps(struct buf *out, const struct app_stats *s)
+static void metric_apps(struct buf *out, const struct store *store)
 {
+    const struct app_stats *s = &store->app_stats;
+    struct apps_stats set;
+    apps_get_stats(store->apps, &set);
+    metric(out, "hanji_apps", "gauge", "Apps that serve.", set.apps);
+    metric(out, "hanji_apps_broken", "gauge", "Apps whose folder does not compile.", set.broken);
     metric(out, "hanji_app_requests_total", "counter", "Requests to apps.", count_of(&s->requests));
     metric(out, "hanji_app_moved_total", "counter",
            "Of those, the ones that went to a thread of the pool.", count_of(&s->moved));
@@ -236,7 +244,7 @@ enum verdict status_metrics(struct call *c)
     metric(out, "hanji_connections_total", "counter", "Accepted FastCGI connections.", f.accepted);
     metric(out, "hanji_broken_total", "counter", "Connections closed for malformed records.",
            f.broken);
-    metric_apps(out, &store->app_stats);
+    metric_apps(out, store);
     metric_watchers(out, &f);
     metric_passwords(out);
     metric(out, "hanji_events_total", "counter", "Changes sent to those.", f.events);

@@ -60,9 +60,13 @@ def test_a_copy_of_nothing(idle):
     assert done.returncode == 1 and "there is no app nonsense" in done.stderr and list(idle.apps.iterdir()) == []
 
 
-def test_a_copy_keeps_its_name(idle):
-    done = idle.command("app", "new", "--from", "scores", "points", ok=False)
-    assert done.returncode == 1 and list(idle.apps.iterdir()) == []
+@pytest.mark.parametrize("app", BUNDLED)
+def test_a_copy_of_another_name_has_tables_of_its_own(idle, app):
+    idle.command("app", "new", "--from", app)
+    idle.command("app", "new", "--from", app, "mine")
+    assert idle.command("app", "check").stdout == "".join("%s: ok\n" % name for name in sorted((app, "mine")))
+    text = "".join(path.read_text() for path in (idle.apps / "mine").rglob("*.sql"))
+    assert "mine_" in text and app + "_" not in text and "apps/%s/" % app not in text
 
 
 def test_without_a_folder_of_apps(make_hanji):
