@@ -402,6 +402,7 @@ Store a document, read it, list what is there:
   curl -H 'Authorization: Bearer $token' '$url/docs/notes/?limit=10'
 
 $(for app in $(demo_apps); do printf 'An app   %s/apps/%s/\n' "$url" "$app"; done)
+
 Make a shell ready for the examples of the documents:
   . $env_file
   auth="Authorization: Bearer \$HANJI_TOKEN"

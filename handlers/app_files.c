@@ -211,13 +211,14 @@ static void tell(struct walk *w, const char *path, const char *format, ...)
 
 int app_open_below(int dir, const char *path, int flags)
 {
-    struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC | O_NONBLOCK),
+    flags |= O_CLOEXEC | ((flags & O_PATH) == 0 ? O_NONBLOCK : 0); /* no pipe is waited for */
+    struct open_how how = {.flags = (unsigned)flags,
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
     long fd = syscall(SYS_openat2, dir, path, &how, sizeof how);
     if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
         return (int)fd;
     /* A kernel before 5.6, or a sandbox that does not know it: no link is followed. */
-    fd = openat(dir, path, flags | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    fd = openat(dir, path, flags | O_NOFOLLOW);
     return (int)fd;
 }
 

@@ -239,7 +239,7 @@ static enum verdict by_server(const struct answer *a, struct str path)
     return REPLY;
 }
 
-/* The open file, or -1: not there, a folder, a link out of the app's folder. */
+/* The open file, or -1: not there, a folder, a link out of static/. */
 static int open_file(const struct call *c, const struct app *a, struct str path, struct stat *st)
 {
     char folder[CONF_TEXT_MAX + DB_APP_NAME_MAX + 2], name[APP_PATH_MAX + 1];
@@ -247,8 +247,11 @@ static int open_file(const struct call *c, const struct app *a, struct str path,
         return -1;
     snprintf(folder, sizeof folder, "%s/%s", session_of(c)->store->conf->apps, a->name);
     snprintf(name, sizeof name, "%.*s", (int)path.n, path.p);
-    int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int fd = dir >= 0 ? app_open_below(dir, name, O_RDONLY) : -1;
+    int app = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int dir = app >= 0 ? app_open_below(app, "static", O_PATH | O_DIRECTORY) : -1;
+    int fd = dir >= 0 ? app_open_below(dir, name + strlen("static/"), O_RDONLY) : -1;
+    if (app >= 0)
+        close(app);
     if (dir >= 0)
         close(dir);
     if (fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode))

@@ -3,7 +3,7 @@
  * For the document server `sendfile_header` decides how: X-Accel-Redirect to the internal location
  * /_hanji/apps/ of nginx-conf/hanji-locations.conf, X-Sendfile, or streamed by us; files of an app
  * that is part of the program are answered from memory. No name with a segment that begins with
- * '.', nothing but regular files, no link out of the app's folder. */
+ * '.', nothing but regular files, no link out of static/. */
 #ifndef HANJI_HANDLERS_APP_STATIC_H
 #define HANJI_HANDLERS_APP_STATIC_H
 

@@ -170,3 +170,29 @@ def test_totals_as_an_app_has_them(idle):
 def test_wrong_usage(idle, words):
     done = idle.command("app", *words, ok=False)
     assert done.returncode == 2 and "usage: hanji" in done.stderr and done.stdout == ""
+
+
+# run
+
+def test_run_through_the_server_and_without(make_hanji):
+    hanji = make_hanji(start=False)
+    hanji.command("app", "new", "shop")
+    assert hanji.command("app", "run", "shop", "/").stdout.startswith('{"rows":[]')
+    assert '"name":"Milk & tea=1"' in hanji.command("app", "run", "--post", "shop", "add", "name=Milk & tea=1").stdout
+    hanji.start()
+    assert '"name":"Brot"' in hanji.command("app", "run", "--post", "shop", "add", "name=Brot").stdout
+    listed = hanji.command("app", "run", "shop", "").stdout
+    assert '"name":"Milk & tea=1"' in listed and '"name":"Brot"' in listed
+    refused = hanji.command("app", "run", "--post", "shop", "add", "name= ", ok=False)
+    assert refused.returncode == 1 and "A name is needed" in refused.stdout and "status is 422" in refused.stderr
+    assert hanji.command("app", "run", "shop", "nowhere", ok=False).returncode == 1
+    long = "x" * 3000
+    assert long in hanji.command("app", "run", "--post", "shop", "add", "name=" + long).stdout
+
+
+def test_run_without_leaves_nothing(idle):
+    idle.command("app", "new", "shop")
+    before = set(pathlib.Path("/tmp").glob("hanji-run-*"))
+    idle.command("app", "run", "shop", "/")
+    assert set(pathlib.Path("/tmp").glob("hanji-run-*")) <= before
+    assert not (idle.base / "hanji.db.control").exists()

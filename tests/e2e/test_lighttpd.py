@@ -280,3 +280,17 @@ def test_many_at_once(lighttpd, large):
     assert all(answer.body == body for answer in got[::4])
     wait_for("the connections to go", lambda: harness.descriptors(lighttpd.hanji.worker()) <= before)
     lighttpd.hanji.judge()
+
+
+def test_files_of_an_app(lighttpd):
+    css = "body { color: #123; }\n"
+    lighttpd.hanji.app("files", {"index.get.sql": "SELECT 1 AS one;\n", "static/a b.css": css, "static/.secret": "no"})
+    got = lighttpd.ask("GET", "/apps/files/static/a%20b.css", token=None)
+    assert (got.status, got.body, got.header("Content-Type")) == (200, css.encode(), "text/css; charset=utf-8")
+    assert got.header("X-Sendfile") is None and got.header("Cache-Control") == "no-cache"
+    assert got.header("X-Content-Type-Options") == "nosniff"
+    again = lighttpd.ask("GET", "/apps/files/static/a%20b.css", headers={"If-None-Match": got.header("ETag")}, token=None)
+    assert again.status == 304
+    for path in ("static/.secret", "static/none", "static/../app.ini", "app.ini"):
+        assert lighttpd.ask("GET", "/apps/files/" + path, token=None).status == 404, path
+    assert lighttpd.ask("GET", "/apps/files/", token=None).json() == {"rows": [{"one": 1}]}
