@@ -6,6 +6,7 @@
 #include "handlers/auth.h"
 #include "handlers/batch.h"
 #include "handlers/changes.h"
+#include "handlers/console.h"
 #include "handlers/control.h"
 #include "handlers/docs.h"
 #include "handlers/snapshot.h"
@@ -19,6 +20,9 @@ static const struct route routes[] = {
      docs_item},
     {"/docs/", ROUTE_COLLECTION, READS | METHOD_POST, NEED_RIGHTS, docs_collection},
     {"/apps/", ROUTE_BELOW, READS | METHOD_PUT | METHOD_DELETE | METHOD_POST, NEED_NOTHING, apps},
+    {"/console/", ROUTE_ITEM, READS | METHOD_POST, NEED_NOTHING, console},
+    {"/console/", ROUTE_EXACT, READS, NEED_NOTHING, console},
+    {"/console", ROUTE_EXACT, READS, NEED_NOTHING, console},
     {"/changes", ROUTE_EXACT, READS, NEED_EACH_READ, changes},
     {"/batch", ROUTE_EXACT, METHOD_POST, NEED_EACH_WRITE, batch},
     {"/snapshot", ROUTE_EXACT, METHOD_POST, NEED_EACH_READ, snapshot},

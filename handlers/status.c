@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "handlers/problem.h"
@@ -37,17 +38,10 @@ static uint64_t rss_bytes(void)
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* False: the facts cannot be had, and that has been answered. */
-static bool gather(struct call *c, struct facts *f)
+/* What the process knows; not seq and documents, which are in the file. Any thread. */
+static void gather_process(const struct store *store, struct facts *f)
 {
-    const struct store *store = session_of(c)->store;
-    struct db_reader *reader = session_reader(c);
     memset(f, 0, sizeof *f);
-    enum db_result result = reader ? db_reader_totals(reader, &f->seq, &f->documents) : DB_BROKEN;
-    if (result != DB_OK) {
-        problem_result(c, result, 0);
-        return false;
-    }
     for (unsigned i = 0; i < store->loop_count; i++) {
         const struct loop_stats *s = loop_get_stats(store->loops[i]);
         f->connections += atomic_load_explicit(&s->connections, memory_order_relaxed);
@@ -61,7 +55,17 @@ static bool gather(struct call *c, struct facts *f)
     f->events = atomic_load_explicit(&store->watch.events, memory_order_relaxed);
     f->rss_bytes = rss_bytes();
     db_writer_get_stats(store->writer, &f->writer);
-    return true;
+}
+
+/* False: the facts cannot be had, and that has been answered. */
+static bool gather(struct call *c, struct facts *f)
+{
+    struct db_reader *reader = session_reader(c);
+    gather_process(session_of(c)->store, f);
+    enum db_result result = reader ? db_reader_totals(reader, &f->seq, &f->documents) : DB_BROKEN;
+    if (result != DB_OK)
+        problem_result(c, result, 0);
+    return result == DB_OK;
 }
 
 static void add(struct buf *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -134,38 +138,51 @@ static void json_histogram(struct buf *out, const struct db_writer_stats *w)
     add(out, "}},\n");
 }
 
+static void json_facts(struct buf *out, const struct store *store, const struct facts *f,
+                       int64_t now_s)
+{
+    uint64_t requests = 0;
+    for (int k = 0; k < 6; k++)
+        requests += f->requests[k];
+    add(out, "{\"version\":\"%s\",\"pid\":%d,\"supervisor_pid\":%d,\"sqlite\":\"%s\",\n",
+        HANJI_VERSION, (int)getpid(), (int)getppid(), db_sqlite_version());
+    add(out, "\"seq\":%" PRIu64 ",\"documents\":%" PRIu64 ",\"wal_bytes\":%" PRIu64 ",\n", f->seq,
+        f->documents, f->writer.wal_bytes);
+    add(out, "\"uptime_s\":%" PRId64 ",\"threads\":%u,\"connections\":%" PRIu64
+             ",\"accepted\":%" PRIu64 ",\"broken\":%" PRIu64 ",\"requests\":%" PRIu64
+             ",\"rss_bytes\":%" PRIu64 ",\n",
+        now_s - store->start_s, store->loop_count, f->connections, f->accepted, f->broken, requests,
+        f->rss_bytes);
+    add(out, "\"watchers\":{\"polls\":%" PRIu64 ",\"streams\":%" PRIu64 ",\"events\":%" PRIu64
+             "},\n",
+        f->polls, f->streams, f->events);
+    json_apps(out, store);
+    json_histogram(out, &f->writer);
+    add(out, "\"commit_ms\":{\"p50\":%.3f,\"p99\":%.3f},\n", (double)f->writer.commit_p50_us / 1e3,
+        (double)f->writer.commit_p99_us / 1e3);
+    add(out, "\"checkpoints\":%" PRIu64 ",\"pinned_by\":%" PRId64
+             ",\"queue\":{\"operations\":%" PRIu64 ",\"bytes\":%" PRIu64 "}}\n",
+        f->writer.checkpoints, f->writer.pinned_by, f->writer.queue_operations,
+        f->writer.queue_bytes);
+}
+
 enum verdict status_json(struct call *c)
 {
-    const struct store *store = session_of(c)->store;
     struct buf *out = &session_of(c)->text;
     struct facts f;
     if (!gather(c, &f))
         return REPLY;
-    uint64_t requests = 0;
-    for (int k = 0; k < 6; k++)
-        requests += f.requests[k];
     out->len = 0;
-    add(out, "{\"version\":\"%s\",\"pid\":%d,\"supervisor_pid\":%d,\"sqlite\":\"%s\",\n",
-        HANJI_VERSION, (int)getpid(), (int)getppid(), db_sqlite_version());
-    add(out, "\"seq\":%" PRIu64 ",\"documents\":%" PRIu64 ",\"wal_bytes\":%" PRIu64 ",\n", f.seq,
-        f.documents, f.writer.wal_bytes);
-    add(out, "\"uptime_s\":%" PRId64 ",\"threads\":%u,\"connections\":%" PRIu64
-             ",\"accepted\":%" PRIu64 ",\"broken\":%" PRIu64 ",\"requests\":%" PRIu64
-             ",\"rss_bytes\":%" PRIu64 ",\n",
-        c->now_s - store->start_s, store->loop_count, f.connections, f.accepted, f.broken, requests,
-        f.rss_bytes);
-    add(out, "\"watchers\":{\"polls\":%" PRIu64 ",\"streams\":%" PRIu64 ",\"events\":%" PRIu64
-             "},\n",
-        f.polls, f.streams, f.events);
-    json_apps(out, store);
-    json_histogram(out, &f.writer);
-    add(out, "\"commit_ms\":{\"p50\":%.3f,\"p99\":%.3f},\n", (double)f.writer.commit_p50_us / 1e3,
-        (double)f.writer.commit_p99_us / 1e3);
-    add(out, "\"checkpoints\":%" PRIu64 ",\"pinned_by\":%" PRId64
-             ",\"queue\":{\"operations\":%" PRIu64 ",\"bytes\":%" PRIu64 "}}\n",
-        f.writer.checkpoints, f.writer.pinned_by, f.writer.queue_operations, f.writer.queue_bytes);
+    json_facts(out, session_of(c)->store, &f, c->now_s);
     reply_text(c, STR_LIT("application/json"));
     return REPLY;
+}
+
+void status_process_json(const struct store *store, struct buf *out)
+{
+    struct facts f;
+    gather_process(store, &f);
+    json_facts(out, store, &f, (int64_t)time(NULL));
 }
 
 static void metric(struct buf *out, const char *name, const char *type, const char *help,

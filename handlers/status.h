@@ -8,4 +8,9 @@ handler_fn status_health;  /* GET /health: public, 200 while the store can be re
 handler_fn status_json;    /* GET /status */
 handler_fn status_metrics; /* GET /metrics: Prometheus text format 0.0.4 */
 
+struct store;
+
+/* Appends what /status says, but seq and documents are 0: they are in the file. Any thread. */
+void status_process_json(const struct store *store, struct buf *out);
+
 #endif

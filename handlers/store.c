@@ -12,6 +12,7 @@
 #include "handlers/app_param.h"
 #include "handlers/apps.h"
 #include "handlers/basic.h"
+#include "handlers/console.h"
 #include "handlers/cors.h"
 #include "handlers/dispatch.h"
 #include "handlers/problem.h"
@@ -174,6 +175,7 @@ bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
                  "reason", no_blobs.text, NULL);
     else
         doubt_blobs(s->blobs, group_of(conf));
+    console_hooks(s);
     s->apps = apps_open(s);
     if (s->apps == NULL)
         log_line(LOG_ERROR, "there are no apps: memory is short", NULL);
