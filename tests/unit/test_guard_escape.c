@@ -361,7 +361,8 @@ static const struct attempt bombs[] = {
     {STOPPED, READ, ENDLESS " SELECT count(DISTINCT randomblob(20)) FROM c", NULL},
     {LARGE, READ, ENDLESS " SELECT count(DISTINCT randomblob(1000000)) FROM c", NULL},
     {LARGE, READ, ENDLESS " SELECT randomblob(100000) AS b FROM c ORDER BY b", NULL},
-    {LARGE, READ, "WITH RECURSIVE c(b) AS (SELECT zeroblob(100000) UNION ALL SELECT c.b FROM c, shop_item) SELECT b FROM c", NULL},
+    {LARGE, READ, "WITH RECURSIVE c(b) AS (SELECT zeroblob(100000) UNION ALL SELECT c.b FROM c, shop_item)"
+                  " SELECT b FROM c", NULL},
     {LARGE, READ, ENDLESS ", d AS MATERIALIZED (SELECT randomblob(100000) AS b FROM c) SELECT count(*) FROM d, d AS e", NULL},
     {LARGE, READ, ENDLESS " SELECT count(*) FROM shop_item WHERE name IN (SELECT randomblob(100000) FROM c)", NULL},
     {LARGE, READ, ENDLESS " SELECT sum(length(b)) OVER (ORDER BY b) FROM (SELECT randomblob(100000) AS b FROM c)", NULL},
