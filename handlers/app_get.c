@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "handlers/app_answer.h"
@@ -21,11 +22,20 @@ struct app_task {
     struct app_answer answer;
     struct buf head, text, spare, pieces;
     enum app_read how;
+    uint64_t used_us; /* of a processor */
     bool cannot; /* the file cannot be read */
     char memory[];
 };
 
 /* ---- on a thread of the pool ----------------------------------------------------------------- */
+
+/* What this thread has used of a processor. */
+static uint64_t used_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
 
 static void work(struct task *task, struct worker *w)
 {
@@ -35,14 +45,47 @@ static void work(struct task *task, struct worker *w)
     t->reading.reader = r;
     t->reading.result = r != NULL ? db_reader_begin(r) : DB_BROKEN;
     t->cannot = t->reading.result != DB_OK;
+    uint64_t before_us = used_us();
     if (!t->cannot)
         t->how = app_read(&t->reading);
+    t->used_us = used_us() - before_us;
     if (r != NULL)
         db_reader_end(r);
     app_lane_leave(lane, &t->turn);
 }
 
 /* ---- on the loop ----------------------------------------------------------------------------- */
+
+static struct app_slow *slow_place(struct app_desk *desk, uint64_t script)
+{
+    return &desk->slow[script % (sizeof desk->slow / sizeof *desk->slow)];
+}
+
+/* What was too slow for the loop a moment ago is not tried there, until it has shown elsewhere that
+ * it is not slow: the machine was busy, or what it reads was not in memory yet. */
+static bool is_slow(struct call *c, struct app_desk *desk, const struct app_visit *v)
+{
+    const struct app_slow *s = v->script != NULL ? slow_place(desk, v->script->id) : NULL;
+    return s != NULL && s->script == v->script->id && loop_now_ms(c->loop) < s->until_ms;
+}
+
+static void note_slow(struct call *c, struct app_desk *desk, const struct app_visit *v)
+{
+    struct app_slow *s = slow_place(desk, v->script->id);
+    s->script = v->script->id;
+    s->until_ms = loop_now_ms(c->loop) + SLOW_FOR_MS;
+}
+
+static void note_fast(struct call *c, const struct app_task *t)
+{
+    bool ran = !t->turn.refused && !t->cannot && t->how == APP_READ_OK;
+    struct app_desk *desk = app_desk(session_of(c));
+    if (!ran || t->used_us >= APP_LOOP_LIMIT_US || desk == NULL || t->visit.script == NULL)
+        return;
+    struct app_slow *s = slow_place(desk, t->visit.script->id);
+    if (s->script == t->visit.script->id)
+        s->until_ms = 0;
+}
 
 static void forget(struct app_task *t)
 {
@@ -67,6 +110,7 @@ static enum verdict done(struct task *task, struct call *c)
 {
     struct app_task *t = (struct app_task *)task;
     enum verdict verdict = REPLY;
+    note_fast(c, t);
     if (c->resp != NULL && t->turn.refused)
         too_many(c);
     else if (c->resp != NULL && t->cannot)
@@ -126,25 +170,6 @@ static enum verdict move(struct call *c, const struct app_visit *v, struct app_i
     loop_unpark(c, &t->task.park);
     too_many(c);
     return REPLY;
-}
-
-static struct app_slow *slow_place(struct app_desk *desk, uint64_t script)
-{
-    return &desk->slow[script % (sizeof desk->slow / sizeof *desk->slow)];
-}
-
-/* What was too slow for the loop a moment ago is not tried there. */
-static bool is_slow(struct call *c, struct app_desk *desk, const struct app_visit *v)
-{
-    const struct app_slow *s = v->script != NULL ? slow_place(desk, v->script->id) : NULL;
-    return s != NULL && s->script == v->script->id && loop_now_ms(c->loop) < s->until_ms;
-}
-
-static void note_slow(struct call *c, struct app_desk *desk, const struct app_visit *v)
-{
-    struct app_slow *s = slow_place(desk, v->script->id);
-    s->script = v->script->id;
-    s->until_ms = loop_now_ms(c->loop) + SLOW_FOR_MS;
 }
 
 enum verdict app_get(struct call *c, const struct app_visit *v, struct app_input *input)

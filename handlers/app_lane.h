@@ -10,7 +10,7 @@
 #include "handlers/store.h"
 
 enum {
-    APP_LANE_WAITING_MAX = 16, /* of one app */
+    APP_LANE_WAITING_MAX = 128, /* of one app */
     APP_LANE_WAIT_MS = 10000,
 };
 

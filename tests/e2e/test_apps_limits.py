@@ -119,12 +119,34 @@ def test_others_do_not_wait(slow):
 
 def test_too_many_slow_ones_at_once(slow):
     """Beyond those that run and wait there is 503, at once; nobody waits for ever."""
-    with concurrent.futures.ThreadPoolExecutor(40) as pool:
-        found = list(pool.map(lambda _: timed(slow, "/apps/slow/endless"), range(40)))
+    with concurrent.futures.ThreadPoolExecutor(150) as pool:
+        found = list(pool.map(lambda _: timed(slow, "/apps/slow/endless"), range(150)))
     assert {answer.status for answer, _ in found} == {503}
     refused = [took for answer, took in found if "at once" in answer.json()["detail"]]
     assert refused and max(took for _, took in found) < 20
     assert slow.get("/apps/slow/medium").status == 200
+
+
+def test_a_busy_machine_makes_nothing_slow(slow):
+    """What is fast is not taken for slow because its thread had to wait: here the whole worker is stopped again and again."""
+    slow.app("busy", {"index.get.sql": ENDLESS.replace(" FROM n)", " FROM n WHERE i < 2000)")})
+    worker, ends, before = slow.hanji.worker(), time.monotonic() + 1.5, slow.hanji.status()["apps"]["moved"]
+
+    def ask(_):
+        link, statuses = slow.link(), set()
+        while time.monotonic() < ends:
+            statuses.add(link.request("GET", "/apps/busy/").status)
+        link.close()
+        return statuses
+    with concurrent.futures.ThreadPoolExecutor(32) as threads:
+        asked = [threads.submit(ask, n) for n in range(32)]
+        while time.monotonic() < ends:
+            os.kill(worker, signal.SIGSTOP)
+            time.sleep(0.003)
+            os.kill(worker, signal.SIGCONT)
+            time.sleep(0.003)
+        assert set.union(*[one.result() for one in asked]) == {200}
+    assert slow.hanji.status()["apps"]["moved"] > before
 
 
 def test_clients_that_leave_meanwhile(slow):
