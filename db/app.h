@@ -65,12 +65,14 @@ struct db_page_at {
 struct db_page_read {
     struct db_cursor *cursor;
     unsigned rows;
-    bool before, after; /* there are rows on that side */
+    bool before; /* there are rows ahead, or there were: a page behind a row does not look */
+    bool after;  /* there are rows behind */
     struct db_cell first[DB_PAGE_KEYS_MAX], last[DB_PAGE_KEYS_MAX];
     void *memory;
 };
 
-/* Reads a page of a statement that has `-- page`. The caller frees it, whatever came back. */
+/* Reads a page of a statement that has `-- page`. Where nothing is ahead of the row that it ends
+ * before, it is the first page. The caller frees it, whatever came back. */
 enum db_result db_app_page(struct db_reader *r, unsigned statement, const struct db_page_at *at,
                            struct db_page_read *page) __attribute__((warn_unused_result));
 void db_page_read_free(struct db_page_read *page);

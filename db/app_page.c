@@ -72,8 +72,8 @@ static int bind_cell(sqlite3_stmt *s, int n, const struct db_cell *cell)
     return sqlite3_bind_null(s, n);
 }
 
-/* The statement of a slot with the run's values, so many keys, and how many rows at most (0: it has
- * no such parameter). NULL: *code says why. */
+/* The statement of a slot with the run's values, so many keys, and how many rows at most. NULL:
+ * *code says why. */
 static sqlite3_stmt *ready(const struct paging *g, unsigned slot, const struct db_cell *keys,
                            unsigned count, unsigned limit, int *code)
 {
@@ -87,7 +87,7 @@ static sqlite3_stmt *ready(const struct paging *g, unsigned slot, const struct d
     *code = db_app_bind(&a->values, g->of, s);
     for (unsigned i = 0; i < count && *code == SQLITE_OK; i++)
         *code = bind_cell(s, ++n, &keys[i]);
-    if (*code == SQLITE_OK && limit > 0)
+    if (*code == SQLITE_OK)
         *code = sqlite3_bind_int64(s, ++n, limit);
     return *code == SQLITE_OK ? s : NULL;
 }
@@ -161,33 +161,17 @@ static int has_row(sqlite3_stmt *s, int code)
     return code;
 }
 
-/* The same for each scan in turn until one has a row, the outermost first. */
-static int has_row_in(const struct paging *g, const struct db_cell *keys, bool before)
+/* Whether there is a row behind one with those keys: each scan in turn, the outermost first, which
+ * is likely to have one. */
+static enum db_result look_behind(const struct paging *g, const struct db_cell *keys, bool *found)
 {
     struct db_page_scan scans[DB_PAGE_SCANS_MAX];
-    unsigned count = db_page_scans(g->of->page, keys, before, scans);
+    unsigned count = db_page_scans(g->of->page, keys, false, scans);
     int rc = SQLITE_DONE;
     while (count-- > 0 && rc == SQLITE_DONE) {
         sqlite3_stmt *s = ready_scan(g, scans[count], keys, 1, &rc);
         rc = has_row(s, rc);
     }
-    return rc;
-}
-
-/* Whether there is a row on that side of one with those keys. Nearly always there is one that has
- * another first key, which is the cheapest to find. */
-static enum db_result look(const struct paging *g, const struct db_cell *keys, bool before,
-                           bool *found)
-{
-    const struct db_page *page = g->of->page;
-    int rc = SQLITE_DONE;
-    if (keys[0].type != DB_CELL_NULL) {
-        unsigned slot = db_page_look_slot(page, page->key[0].descending != before);
-        sqlite3_stmt *s = ready(g, slot, keys, 1, 0, &rc);
-        rc = has_row(s, rc);
-    }
-    if (rc == SQLITE_DONE)
-        rc = has_row_in(g, keys, before);
     *found = rc == SQLITE_ROW;
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? DB_OK : failed(g, rc);
 }
@@ -237,29 +221,40 @@ static enum db_result finish(struct paging *g, struct db_page_read *page)
     return db_rows_open((struct db_rows){g->rec.p, g->rec.len}, g->statement, &page->cursor);
 }
 
+/* Rows ahead of a page behind a row are not looked for: whoever asks for it came from them. If they
+ * have gone since, the page before it is the first. */
 static enum db_result look_around(const struct paging *g, enum db_page_from from,
                                   struct db_page_read *page)
 {
-    page->after = g->more && from != DB_PAGE_BEFORE;
-    page->before = g->more && from == DB_PAGE_BEFORE;
-    if (g->rows == 0 || from == DB_PAGE_FIRST)
+    if (g->rows == 0)
         return DB_OK;
-    return from == DB_PAGE_AFTER ? look(g, page->first, true, &page->before)
-                                 : look(g, page->last, false, &page->after);
+    page->before = from == DB_PAGE_AFTER || (g->before && g->more);
+    page->after = g->more && !g->before;
+    return g->before ? look_behind(g, page->last, &page->after) : DB_OK;
+}
+
+static enum db_result take(struct paging *g, const struct db_page_at *at)
+{
+    struct db_cell keys[DB_PAGE_KEYS_MAX];
+    if (at->from == DB_PAGE_FIRST)
+        return take_first(g);
+    for (unsigned i = 0; i < g->of->page->keys; i++)
+        cell_of(&at->key[i], &keys[i]);
+    enum db_result result = take_scans(g, keys);
+    if (result != DB_OK || g->rows > 0 || !g->before)
+        return result;
+    g->before = false;
+    return take_first(g);
 }
 
 static enum db_result read_page(struct paging *g, const struct db_page_at *at,
                                 struct db_page_read *page)
 {
-    struct db_cell keys[DB_PAGE_KEYS_MAX];
-    for (unsigned i = 0; i < g->of->page->keys && at->from != DB_PAGE_FIRST; i++)
-        cell_of(&at->key[i], &keys[i]);
     if (!db_record_begin(&g->rec, g->statement, g->of))
         return not_recorded(g);
-    enum db_result result = at->from == DB_PAGE_FIRST ? take_first(g) : take_scans(g, keys);
-    if (result != DB_OK)
-        return result;
-    result = finish(g, page);
+    enum db_result result = take(g, at);
+    if (result == DB_OK)
+        result = finish(g, page);
     return result == DB_OK ? look_around(g, at->from, page) : result;
 }
 

@@ -2,11 +2,9 @@
 
 #include <string.h>
 
-enum { ALL_SLOT, SCAN_SLOTS }; /* then the scans, then LOOK_SLOTS */
-enum { LOOK_SLOTS = 2 };
+enum { ALL_SLOT, SCAN_SLOTS }; /* from there on */
 
 static const char head[] = "SELECT * FROM (\n";
-static const char look_head[] = "SELECT 1 FROM (\n";
 static const char tail[] = "\n)";
 static const char limit[] = " LIMIT coalesce(?,-1)"; /* NULL: without a bound */
 
@@ -18,17 +16,12 @@ struct text {
 
 unsigned db_page_slots(const struct db_page *page)
 {
-    return SCAN_SLOTS + page->keys * DB_PAGE_SCAN_KINDS + LOOK_SLOTS;
+    return SCAN_SLOTS + page->keys * DB_PAGE_SCAN_KINDS;
 }
 
 unsigned db_page_slot(struct db_page_scan scan)
 {
     return SCAN_SLOTS + scan.key * DB_PAGE_SCAN_KINDS + scan.kind;
-}
-
-unsigned db_page_look_slot(const struct db_page *page, bool less)
-{
-    return SCAN_SLOTS + page->keys * DB_PAGE_SCAN_KINDS + less;
 }
 
 static void put(struct text *out, const char *text)
@@ -92,30 +85,18 @@ static void put_scan(struct text *out, const struct db_page *page, unsigned slot
               page->key[scan.key].descending != down);
 }
 
-static void put_look(struct text *out, const struct db_page *page, bool less)
-{
-    put_where(out, page, (struct db_page_scan){0, less ? DB_PAGE_BELOW : DB_PAGE_ABOVE},
-              DB_PAGE_FLOOR_UNKNOWN);
-    put(out, " LIMIT 1");
-}
-
 size_t db_page_sql(const struct db_statement *of, const enum db_page_floor *floors, unsigned slot,
                    char *p)
 {
     struct text out = {.p = p};
-    const struct db_page *page = of->page;
-    bool look = slot >= db_page_look_slot(page, false);
-    put(&out, look ? look_head : head);
+    put(&out, head);
     put(&out, of->text);
     put(&out, tail);
     if (slot == ALL_SLOT)
-        put_order(&out, page, 0, false);
-    else if (look)
-        put_look(&out, page, slot == db_page_look_slot(page, true));
+        put_order(&out, of->page, 0, false);
     else
-        put_scan(&out, page, slot, floors);
-    if (!look)
-        put(&out, limit);
+        put_scan(&out, of->page, slot, floors);
+    put(&out, limit);
     return out.n;
 }
 

@@ -31,15 +31,12 @@ enum { DB_PAGE_SCANS_MAX = 2 * DB_PAGE_KEYS_MAX };
  * is a range of an index too. */
 enum db_page_floor { DB_PAGE_FLOOR_UNKNOWN, DB_PAGE_FLOOR_NUMBER, DB_PAGE_FLOOR_TEXT };
 
-/* The statements of a page: slot 0 reads it all, in order; then those of each key; then two that
- * only look whether there is a row whose first key is greater, or less. */
+/* The statements of a page: slot 0 reads it all, in order; then those of each key. */
 unsigned db_page_slots(const struct db_page *page);
 unsigned db_page_slot(struct db_page_scan scan);
-unsigned db_page_look_slot(const struct db_page *page, bool less);
 
 /* Writes the text for a slot, and a NUL, to p; NULL: nowhere. Its bytes, without the NUL. Its last
- * parameter, behind those of the scan, is how many rows at most: NULL or negative: all. Those that
- * look have none. */
+ * parameter, behind those of the scan, is how many rows at most: NULL or negative: all. */
 size_t db_page_sql(const struct db_statement *of, const enum db_page_floor *floors, unsigned slot,
                    char *p);
 
