@@ -28,7 +28,7 @@ static bool find(const struct app_visit *v, const struct app_input *input, struc
         if (f->kind == APP_FIELD_TEXT && str_eq(f->name, name))
             *value = f->value;
     }
-    return value->n > 0 && memchr(value->p, '/', value->n) == NULL;
+    return value->p != NULL && value->n > 0 && memchr(value->p, '/', value->n) == NULL;
 }
 
 static bool add(struct buf *to, struct str text)

@@ -197,7 +197,7 @@ static bool take_body(struct steering *s, const struct db_cell *cell)
 bool app_disposition(struct buf *head, struct str name)
 {
     static const char digits[] = "0123456789ABCDEF";
-    char plain[101], coded[301];
+    char plain[101] = "", coded[301] = "";
     size_t n = 0, m = 0;
     for (size_t i = 0; i < name.n && n < sizeof plain - 1 && m + 3 < sizeof coded; i++) {
         unsigned char c = (unsigned char)name.p[i];

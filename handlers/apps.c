@@ -1,5 +1,6 @@
 #include "handlers/apps.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -170,15 +171,11 @@ static void wrong_method(struct call *c, const char *allow)
 static void wrong_method_of(struct call *c, const struct app_route *route)
 {
     char allow[ALLOW_MAX] = "";
-    for (enum app_method m = APP_GET; m < APP_METHODS; m++) {
-        if (!has_method(route, m))
-            continue;
-        if (allow[0] != 0)
-            strcat(allow, ", ");
-        strcat(allow, method_names[m]);
-        if (m == APP_GET)
-            strcat(allow, ", HEAD");
-    }
+    int n = 0;
+    for (enum app_method m = APP_GET; m < APP_METHODS; m++)
+        if (has_method(route, m))
+            n += snprintf(allow + n, sizeof allow - (size_t)n, "%s%s%s", n > 0 ? ", " : "",
+                          method_names[m], m == APP_GET ? ", HEAD" : "");
     wrong_method(c, allow);
 }
 

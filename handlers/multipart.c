@@ -102,7 +102,7 @@ bool multipart_start(struct multipart *m, struct str content_type, struct str bo
     while (boundary.p == NULL && take_parameter(&rest, &name, &value, &bad))
         if (same_word(name, "boundary"))
             boundary = value;
-    if (bad || !boundary_ok(boundary))
+    if (bad || boundary.p == NULL || !boundary_ok(boundary))
         return false;
     memcpy(m->boundary, "\r\n--", 4);
     memcpy(m->boundary + 4, boundary.p, boundary.n);

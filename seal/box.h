@@ -1,10 +1,11 @@
 /* Short texts that only this database can make and read: sealed, and bound to what they are about.
  *
  * A synthetic IV, as in RFC 5297: the tag is a keyed hash (SipHash-2-4 of 128 bits) of everything,
- * and its first 96 bits are the nonce of the stream that hides the text (ChaCha20, RFC 8439). So the
- * same text about the same thing always looks the same, no random numbers are needed, and two texts
- * have the same nonce only by a chance of one in 2^96. It costs a fourth of XChaCha20-Poly1305, and
- * a page of a list has two. In base64url (RFC 4648 5, no padding). Pure functions, any thread. */
+ * and its first 96 bits are the nonce of the stream that hides the text (ChaCha20, RFC 8439). So
+ * the same text about the same thing always looks the same, no random numbers are needed, and two
+ * texts have the same nonce only by a chance of one in 2^96. It costs a fourth of
+ * XChaCha20-Poly1305, and a page of a list has two. In base64url (RFC 4648 5, no padding). Pure
+ * functions, any thread. */
 #ifndef HANJI_SEAL_BOX_H
 #define HANJI_SEAL_BOX_H
 
