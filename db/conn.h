@@ -154,6 +154,7 @@ struct db_guard {
     uint64_t pardon_us;  /* what such pauses may still add to the deadline */
     int limit_length;     /* what is set back by leave */
     unsigned looks;       /* of the authorizer */
+    unsigned steps;       /* of the run, by LOOP_STEPS or STEPS of the virtual machine */
     int64_t now_s;
     uint64_t foreign;     /* what a schema has that is not the app's, as a hash */
     struct db_op *queue, **queue_tail; /* what functions of this statement want done, in order */

@@ -136,6 +136,22 @@ START_TEST(a_statement_beyond_its_time_is_stopped_and_the_snapshot_goes_on)
 }
 END_TEST
 
+/* The thread itself had to wait: the time is over, and hardly anything was done. */
+START_TEST(a_short_statement_is_left_a_little_more_time)
+{
+    struct db_script *s = adb_script(DB_SCRIPT_READ, "SELECT name FROM shop_item ORDER BY id");
+    struct db_app_run run = adb_run(s, NOTHING);
+    run.limit_us = 1;
+    begin(&run);
+    struct db_cursor *c = cursor_of(0);
+    uint64_t over = db_clock_us() + 2;
+    while (db_clock_us() < over)
+        ;
+    ck_assert_str_eq(adb_rows(c), "tea;rice;salt");
+    end();
+}
+END_TEST
+
 START_TEST(a_table_that_changes_shape_is_prepared_again)
 {
     struct db_script *s = adb_script(DB_SCRIPT_READ, "SELECT name FROM shop_item WHERE id = 1");
@@ -202,6 +218,7 @@ int main(void)
     tcase_add_test(t, two_cursors_of_one_statement);
     tcase_add_test(t, set_gives_parameters);
     tcase_add_test(t, a_statement_beyond_its_time_is_stopped_and_the_snapshot_goes_on);
+    tcase_add_test(t, a_short_statement_is_left_a_little_more_time);
     tcase_add_test(t, a_table_that_changes_shape_is_prepared_again);
     tcase_add_test(t, statements_are_kept_and_their_number_is_bounded);
     tcase_add_test(t, damaged_records_are_noticed);
