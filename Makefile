@@ -192,6 +192,7 @@ check-armhf: ; sh tests/armhf.sh
 
 bench-quick: $(BUILD)/hanji ; sh bench/quick.sh $(BENCH_ARGS)
 bench-documents: $(BUILD)/hanji ; sh bench/documents.sh $(BENCH_ARGS)
+bench-apps: $(BUILD)/hanji ; sh bench/apps.sh $(BENCH_ARGS)
 
 # ---- machine --------------------------------------------------------------------------------------------------------
 

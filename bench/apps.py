@@ -75,7 +75,8 @@ def fill_scores(hanji, players):
         PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=OFF; PRAGMA cache_size=-262144;
         BEGIN IMMEDIATE;
         WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {players})
-        INSERT INTO scores_player (player, score, at) SELECT printf('player %07d', i), i * 7919 % {max(10, players // 100)}, 0 FROM n;
+        INSERT INTO scores_player (player, score, at)
+            SELECT printf('player %07d', i), i * 7919 % {max(10, players // 100)}, 0 FROM n;
         COMMIT;
         PRAGMA wal_checkpoint(TRUNCATE);""")
 
@@ -306,7 +307,8 @@ def bar_slow(bench):
         steps = steps_for(hanji, 1 if bench.quick else 5)
 
         def both(side):
-            writers = start_load("load", ["127.0.0.1", hanji.port], adding(hanji), c=4, k=1000, R=50, d=bench.seconds, w=WARM_S, l=side)
+            writers = start_load("load", ["127.0.0.1", hanji.port], adding(hanji), c=4, k=1000, R=50, d=bench.seconds,
+                                 w=WARM_S, l=side)
             bench.load("slow", side, hanji.port, reads, hanji=hanji, c=16, k=1000, R=500)
             bench.take("slow", f"{side}, writes", finish_load(writers))
 
