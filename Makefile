@@ -88,7 +88,7 @@ fuzz_sources := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 fuzz_bins := $(fuzz_sources:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 
 .PHONY: all objects units help deps demo demo-stop test check e2e lint asan asan-check asan-e2e tsan tsan-check \
-	tsan-e2e fuzz fuzz-build install bench-quick bench-documents check-armhf werror clean FORCE
+	tsan-e2e fuzz fuzz-build install bench-quick bench-documents bench-apps check-armhf werror clean FORCE
 all: $(BUILD)/hanji
 objects: $(objects)
 units: $(unit_bins)
