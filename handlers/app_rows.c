@@ -11,7 +11,10 @@
 #include "handlers/app_read.h"
 #include "handlers/app_steer.h"
 
-enum { SPILL_BYTES = 64 << 10 };
+enum {
+    SPILL_BYTES = 64 << 10,
+    LINKS_MAX = 4096, /* bytes of Link in a head */
+};
 
 #define SPILLED_MAX (UINT64_C(1) << 30)
 
@@ -80,10 +83,13 @@ static void put_name(struct writing *w, const struct db_statement *of, const cha
     app_out_add(&w->out, "\":", 2);
 }
 
-/* The header that says the same (RFC 8288), for the page that is the list. */
+/* The header that says the same (RFC 8288), for the page that is the list, unless the head would
+ * become too long: a query that comes back in each link may have thousands of bytes. */
 static bool put_link(struct writing *w, const struct buf *link, const char *relation)
 {
     struct buf *head = w->x->answer->head;
+    if (head->len + link->len > LINKS_MAX)
+        return true;
     bool ok = buf_add(head, "Link: <", 7, RESP_HEAD_MAX) &&
               buf_add(head, link->data, link->len, RESP_HEAD_MAX) &&
               buf_add(head, ">; rel=\"", 8, RESP_HEAD_MAX) &&

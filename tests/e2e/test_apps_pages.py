@@ -127,6 +127,16 @@ def test_other_parameters_stay(pages):
     assert ids(found) == [row[0] for row in ROWS if row[2] == "n1"]
 
 
+def test_long_parameters(pages):
+    """They come back in the links of the body; a head has no room for them."""
+    fill(pages, ROWS)
+    long = "/apps/pages/page?z=" + 6000 * "x"
+    answer = pages.get(long)
+    assert answer.status == 200 and answer.header("Link") is None and long[16:] in answer.json()["next"]
+    second = pages.get(answer.json()["next"])
+    assert second.status == 200 and second.json()["prev"]
+
+
 def test_html(pages):
     fill(pages, ROWS)
     path, seen = "/apps/pages/page", []
