@@ -83,13 +83,13 @@ def test_a_page_is_for_everybody(site, browser, path):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_an_empty_page_is_for_everybody(site, browser, path):
+def test_an_empty_page_is_as_well_built(site, browser, path):
     link = site.hanji.sqlite(readonly=False)
     link.execute("DELETE FROM household_person")
     link.close()
     go(site, browser, path)
     browser.shot("household-empty-" + (path or "shopping"))
-    pagecheck.check_page(browser, touch=44)
+    assert [fault for check in pagecheck.STRUCTURE for fault in check(browser)] == []
 
 
 def test_adding_keeps_the_focus_in_the_field(site, browser):
@@ -248,6 +248,26 @@ def test_a_chore_is_added_done_and_undone(site, browser):
     browser.see("in 7 days")
     browser.press("Undo: Bins")
     browser.see("today")
+
+
+def test_an_error_is_seen_beside_the_form(site, browser):
+    browser.expect("status of 422")
+    go(site, browser, "money", person=1)
+    browser.phone()
+    browser.find("summary").click()
+    browser.fill("What for?", "Groceries")
+    browser.fill("Amount, such as 12.50", "lots")
+    browser.press("Add it")
+    browser.see("The amount is a number like 12.50")
+    top, bottom, height = browser.js("const r = document.querySelector('.said .error').getBoundingClientRect();"
+                                     " return [r.top, r.bottom, document.querySelector('nav').getBoundingClientRect().top]")
+    assert 0 <= top < bottom <= height
+    assert browser.js("return document.getElementById('amount').value") == "lots"
+    browser.shot("household-error-phone")
+    browser.fill("Amount, such as 12.50", "3")
+    browser.press("Add it")
+    browser.see("Groceries")
+    browser.gone(".said .error")
 
 
 def choose_file(browser, css, path):

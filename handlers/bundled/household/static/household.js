@@ -13,15 +13,30 @@ const byId = id => document.getElementById(id);
 
 // ---- what is said ----
 
-function showError(text) {
+// Where errors of a form are said: above its button, so that it is seen there; for those that are
+// one button of a list, where the page says them.
+function placeFor(form) {
   const place = byId('error');
-  if (!place) return;
-  place.textContent = '';
-  if (!text) return;
+  if (!form || form.contains(place) || form.closest('#live')) return place;
+  let own = form.querySelector('.said');
+  if (!own) {
+    own = document.createElement('div');
+    own.className = 'said';
+    own.setAttribute('role', 'alert');
+    form.insertBefore(own, form.querySelector(':scope > button'));
+  }
+  return own;
+}
+
+function showError(text, form) {
+  for (const old of document.querySelectorAll('#error, .said')) old.textContent = '';
+  const place = placeFor(form);
+  if (!place || !text) return;
   const p = document.createElement('p');
   p.className = 'error';
   p.textContent = text;
   place.append(p);
+  p.scrollIntoView({block: 'nearest'});
 }
 
 function showOffline(text) {
@@ -134,7 +149,7 @@ async function send(form) {
   ++number;
   if (!answer.ok) {
     const said = page.querySelector('#error .error');
-    showError(said ? said.textContent : 'That did not work (' + answer.status + ').');
+    showError(said ? said.textContent : 'That did not work (' + answer.status + ').', form);
     if (said) swap(page);
     return false;
   }
@@ -182,7 +197,7 @@ addEventListener('submit', async event => {
     else if (!form.closest('#live')) finished(form);
   } catch {
     back();
-    showError('Not saved: there is no connection. Try again.');
+    showError('Not saved: there is no connection. Try again.', form);
   } finally {
     form.ariaBusy = 'false';
   }
