@@ -117,7 +117,8 @@ static void json_apps(struct buf *out, const struct store *store)
     const struct app_stats *s = &store->app_stats;
     struct apps_stats set;
     apps_get_stats(store->apps, &set);
-    add(out, "\"apps\":{\"serving\":%u,\"broken\":%u,\"requests\":%" PRIu64 ",\"moved\":%" PRIu64 ",\"stopped\":%" PRIu64
+    add(out, "\"apps\":{\"serving\":%u,\"broken\":%u,\"requests\":%" PRIu64
+             ",\"moved\":%" PRIu64 ",\"stopped\":%" PRIu64
              ",\"faults\":%" PRIu64 ",\"refused\":%" PRIu64 "},\n",
         set.apps, set.broken, count_of(&s->requests), count_of(&s->moved), count_of(&s->stopped),
         count_of(&s->faults), count_of(&s->refused));

@@ -1,5 +1,5 @@
-/* app.ini, and (its first line) the name of a file of an app: what is taken is within its bounds, every text that is told is whole,
- * and a pattern has no segment that is empty but the last. */
+/* app.ini, and (its first line) the name of a file of an app: what is taken is within its bounds, every text that is
+ * told is whole, and a pattern has no segment that is empty but the last. */
 #include "db/guard.h"
 #include "fcgi/path.h"
 #include "handlers/app_files.h"

@@ -59,7 +59,8 @@ START_TEST(the_same_again_is_counted_and_logged_once)
     ck_assert_uint_eq(atomic_load(&faults), 3);
     const char *j = told();
     ck_assert_uint_eq(count(j, "\"file\""), 1);
-    ck_assert_ptr_nonnull(strstr(j, "\"load\":false,\"file\":\"shop/a.get.sql\",\"line\":7,\"text\":\"no \\\"such\\\" row\",\"times\":3}"));
+    ck_assert_ptr_nonnull(strstr(j, "\"load\":false,\"file\":\"shop/a.get.sql\",\"line\":7,"
+                                    "\"text\":\"no \\\"such\\\" row\",\"times\":3}"));
 }
 END_TEST
 
