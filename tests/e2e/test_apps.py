@@ -370,3 +370,34 @@ def test_counters(lab):
     after = lab.hanji.status()["apps"]
     assert after["requests"] - before["requests"] == 2 and after["faults"] - before["faults"] == 1
     assert set(after) >= {"requests", "moved", "stopped", "faults", "refused"}
+
+
+# what every address may answer
+
+def test_no_address_for_others(lab):
+    assert lab.head("/apps/lab/nowhere").status == 404
+    for method in ("POST", "PUT", "DELETE"):
+        assert lab.http(method, "/apps/lab/nowhere", b"a=1", {"Content-Type": "application/x-www-form-urlencoded"}).status == 404
+
+
+def test_a_body_beyond_max_body(lab):
+    """Also where none is expected."""
+    for method, path in (("GET", "list"), ("POST", "add")):
+        assert lab.http(method, "/apps/lab/" + path, bytes(400 * 1024)).status == 413
+
+
+def test_a_full_disk(slow, make_hanji):
+    """Nothing was changed, reading goes on, and so does writing once there is room."""
+    hanji = make_hanji(start=False)
+    hanji.env = slow.env()
+    hanji.start()
+    hanji.token = hanji.new_token("full", read=["/"], write=["/"])
+    hanji.app("lab", LAB)
+    form = {"CONTENT_TYPE": "application/x-www-form-urlencoded"}
+    slow.set(full=True)
+    try:
+        assert hanji.ask("POST", "/apps/lab/add", body=b"name=full", extra=form).status == 507
+        assert b"full" not in hanji.ask("GET", "/apps/lab/list").body
+    finally:
+        slow.set()
+    assert hanji.ask("POST", "/apps/lab/add", body=b"name=full", extra=form).status == 200
