@@ -2,7 +2,9 @@
 import base64
 import html
 import itertools
+import pathlib
 import re
+import shutil
 import urllib.parse
 
 import pytest
@@ -401,7 +403,7 @@ def test_what_was_found_is_marked_and_nothing_else_is_markup(site, library):
     assert "&lt;b&gt;<mark>strong</mark>&lt;/b&gt; coffee" in got and "Green tea &amp;" in got
 
 
-@pytest.mark.parametrize("words", ['"', '""', "*", "tea*", "AND", "NOT tea", "tea OR", "place:c1", "(", ") OR (", "-tea", "^tea", "{text}:x", "'", "\\", "+", "ü\x01\x02", "   ", "a" * 500,
+@pytest.mark.parametrize("words", ['"', '""', "*", "tea*", "AND", "NOT tea", "tea OR", "place:c1", "(", ") OR (", "-tea", "^tea", "{text}:x", "'", "\\", "+", "ü\x01\x02", "   ", "a\0b", "a" * 500,
                                    " ".join("w%d" % i for i in range(120))])
 def test_no_search_is_a_fault(site, library, words):
     page(site, "search?q=" + url(words))
@@ -485,6 +487,28 @@ def test_health_is_what_status_says(site):
     assert {str(bar["upto"]): bar["commits"] for bar in bars} == status["burst"]["histogram"]
     assert max(bar["height"] for bar in bars) == 100 and min(bar["height"] for bar in bars) >= 1
     assert "<svg" in page(site, "health")
+
+
+def test_an_app_that_does_not_compile_is_told_with_file_and_line(site):
+    folder = pathlib.Path(site.hanji.settings["apps"]) / "wobbly"
+    folder.mkdir()
+    try:
+        (folder / "app.ini").write_text("read = public\n")
+        (folder / "index.get.sql").write_text("-- fine\nSELECT 1 AS one;\nSELECT <b> FROM;\n")
+        rows = harness.wait_for("the fault", lambda: [row for row in data(site, "apps")["faults"] if row["name"] == "wobbly"])
+        assert (rows[0]["file"], rows[0]["line"], rows[0]["at_text"][:2]) == ("wobbly/index.get.sql", 3, "20")
+        shown = page(site, "apps")
+        assert "wobbly/index.get.sql:3</code>" in shown and "does not compile" in shown and "Apps have told faults" in page(site, "")
+    finally:
+        shutil.rmtree(folder)
+    harness.wait_for("no such app", lambda: "wobbly" not in page(site, "apps"))
+
+
+def test_an_app_that_serves_is_shown_with_its_time(site):
+    site.app("steady", {"index.get.sql": "SELECT 1 AS one"}, "title = A <steady> one\nread = public\n")
+    row = [row for row in data(site, "apps")["items"] if row["name"] == "steady"][0]
+    assert (row["title"], row["read"], row["write"], row["broken"], row["at"][-1]) == ("A <steady> one", "public", "rights", 0, "Z")
+    assert "A &lt;steady&gt; one" in page(site, "apps")
 
 
 @pytest.fixture(scope="module")

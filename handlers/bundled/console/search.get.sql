@@ -1,10 +1,10 @@
 -- Documents whose keys begin with what is looked for, and those that have its words in their text, if the folder they
 -- are in is searchable. The last word may be the beginning of one.
 
--- Runs of blanks become one: three steps, with two characters that no search has.
+-- Runs of blanks become one: three steps, with two characters that no search has. A NUL ends the text.
 -- set
-SELECT trim(replace(replace(replace(replace(replace(replace(replace(coalesce(:q, ''),
-       char(1), ' '), char(2), ' '), char(9), ' '), '"', ' '),
+SELECT trim(replace(replace(replace(replace(replace(replace(replace(
+       substr(coalesce(:q, ''), 1, instr(coalesce(:q, '') || char(0), char(0)) - 1), char(1), ' '), char(2), ' '), char(9), ' '), '"', ' '),
        ' ', char(1, 2)), char(2, 1), ''), char(1, 2), ' ')) AS words;
 
 -- set
