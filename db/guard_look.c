@@ -140,7 +140,7 @@ enum { WITH_MAX = 64 };
 struct with {
     const char *name;
     size_t n, bytes;
-    unsigned depth;
+    unsigned depth, terms;
 };
 
 struct sum {
@@ -156,6 +156,7 @@ struct sum {
 struct size {
     size_t bytes;
     unsigned depth; /* of what it names */
+    unsigned terms; /* of compound SELECTs, with those of what it names */
 };
 
 static bool look_at_view(struct db_look *look, struct db_look_view *v);
@@ -169,11 +170,12 @@ static bool same(struct token k, const char *name, size_t n)
 static void add_named(struct sum *s, struct token k, struct size *to)
 {
     size_t bytes = 0;
-    unsigned depth = 0;
+    unsigned depth = 0, terms = 0;
     for (unsigned i = 0; i < s->withs; i++)
         if (same(k, s->with[i].name, s->with[i].n)) {
             bytes = s->with[i].bytes > bytes ? s->with[i].bytes : bytes;
             depth = s->with[i].depth > depth ? s->with[i].depth : depth;
+            terms = s->with[i].terms > terms ? s->with[i].terms : terms;
         }
     for (unsigned i = 0; i < s->look->views && !s->failed; i++) {
         struct db_look_view *v = &s->look->view[i];
@@ -182,10 +184,13 @@ static void add_named(struct sum *s, struct token k, struct size *to)
         s->failed = !look_at_view(s->look, v);
         bytes = v->bytes > bytes ? v->bytes : bytes;
         depth = v->depth > depth ? v->depth : depth;
+        terms = v->terms > terms ? v->terms : terms;
     }
     to->bytes += bytes;
+    to->terms += terms;
     to->depth = depth > to->depth ? depth : to->depth;
-    s->failed |= to->bytes > DB_LOOK_BYTES_MAX || to->depth > DB_LOOK_DEPTH_MAX;
+    s->failed |= to->bytes > DB_LOOK_BYTES_MAX || to->depth > DB_LOOK_DEPTH_MAX ||
+                 to->terms > DB_LOOK_TERMS_MAX;
 }
 
 static struct size sum_part(struct sum *s, bool in_brackets);
@@ -211,6 +216,12 @@ static void take_with(struct sum *s, struct token name)
         s->with[s->withs++] = (struct with){.name = name.p, .n = name.n};
     w->bytes = size.bytes > w->bytes ? size.bytes : w->bytes;
     w->depth = size.depth + 1 > w->depth ? size.depth + 1 : w->depth;
+    w->terms = size.terms > w->terms ? size.terms : w->terms;
+}
+
+static bool is_compound(struct token k)
+{
+    return is_word(k, "union") || is_word(k, "except") || is_word(k, "intersect");
 }
 
 /* Reads NOT MATERIALIZED, MATERIALIZED or nothing, and a bracket, if they are there. */
@@ -246,6 +257,7 @@ static struct size sum_part(struct sum *s, bool in_brackets)
         } else if (is_word(k, "as") && at_with(s)) {
             take_with(s, named);
         } else if (k.kind == WORD || k.kind == QUOTED) {
+            size.terms += is_compound(k);
             add_named(s, k, &size);
             named = k;
         }
@@ -284,6 +296,7 @@ static bool look_at_view(struct db_look *look, struct db_look_view *v)
     struct size size = sum_text(look, text, strlen(text), &ok);
     v->bytes = size.bytes;
     v->depth = size.depth + 1;
+    v->terms = size.terms;
     v->busy = false;
     return ok;
 }

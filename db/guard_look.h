@@ -11,6 +11,7 @@
 enum {
     DB_LOOK_VIEWS_MAX = 200,        /* of an app */
     DB_LOOK_DEPTH_MAX = 24,         /* of views and WITH in each other */
+    DB_LOOK_TERMS_MAX = 100, /* UNION and the like; SQLite goes down a stack for each */
     DB_LOOK_BYTES_MAX = 512 << 10,  /* of a statement with all that it names written out */
 };
 
@@ -18,7 +19,7 @@ enum {
 struct db_look_view {
     const char *name, *sql;
     size_t bytes;   /* written out; 0: not known yet */
-    unsigned depth;
+    unsigned depth, terms;
     bool busy; /* being looked at: a circle, or another thing of that name */
 };
 
