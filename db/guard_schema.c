@@ -214,7 +214,7 @@ static bool views_ok(struct db_conn *c, const struct db_grant *grant, struct db_
 
 bool db_guard_schema_ok(struct db_conn *c, const struct db_grant *grant, struct db_error *error)
 {
-    uint64_t foreign;
+    uint64_t foreign = 0;
     if (hash_foreign(c, grant, &foreign) != DB_OK)
         return fault(error, sqlite3_errmsg(c->db));
     if (foreign != c->guard.foreign) {
