@@ -1,8 +1,10 @@
 /* db/search_index: the index follows whoever writes, in steps, and its damage stops no document. */
 #include "db/search_index.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "db/check.h"
 #include "tests/unit/sdb.h"
@@ -105,6 +107,34 @@ static void fill(unsigned n)
     tdb_sql(db, sql);
     sqlite3_close(db);
 }
+
+/* Gives the write lock back after longer than a step may take. */
+static void *let_go(void *holder)
+{
+    usleep(30000);
+    tdb_sql(holder, "ROLLBACK");
+    return NULL;
+}
+
+START_TEST(a_step_that_begins_late_does_something)
+{
+    sqlite3 *holder = tdb_shell();
+    bool more = true;
+    sdb_put("n/a", "word");
+    ck_assert_int_eq(sdb_apply(sdb_op(DB_OP_SEARCH_ADD, "n/")), DB_OK);
+    sdb_put("n/b", "word");
+    for (unsigned i = 0; i < 6 && more; i++) {
+        pthread_t thread;
+        tdb_sql(holder, "BEGIN IMMEDIATE");
+        ck_assert_int_eq(pthread_create(&thread, NULL, let_go, holder), 0);
+        ck_assert_int_eq(db_search_step(&sdb_conn, &more), DB_OK);
+        pthread_join(thread, NULL);
+    }
+    sqlite3_close(holder);
+    ck_assert(!more);
+    ck_assert_str_eq(sdb_search("n/", "word"), "n/a n/b");
+}
+END_TEST
 
 START_TEST(a_large_collection_is_indexed_in_steps)
 {
@@ -312,6 +342,7 @@ int main(void)
     tcase_add_test(t, far_behind_is_behind);
     tcase_add_test(t, the_operation_sees_what_its_burst_wrote);
     tcase_add_test(t, a_large_collection_is_indexed_in_steps);
+    tcase_add_test(t, a_step_that_begins_late_does_something);
     tcase_add_test(t, a_large_collection_is_taken_out_in_steps);
     tcase_add_test(t, one_collection_can_be_made_again);
     tcase_add_loop_test(t, collections_do_not_overlap, 0, COUNT(additions));
