@@ -1,6 +1,8 @@
 """Fixtures: a shared site (nginx + hanji), servers of one's own, and after every test the question: does it still live?
 """
+import fcntl
 import itertools
+import os
 import pathlib
 import re
 import shutil
@@ -13,13 +15,21 @@ import shim
 from browser import Browser
 from contract import CONTRACT
 
+HERE = pathlib.Path(__file__).resolve().parent
 NUMBERS = itertools.count(1)
 FAILED = pytest.StashKey()
 
 
+def terminated(*_):
+    """Fixtures still stop what they started, also in the other processes of pytest-xdist."""
+    for pid in harness.children(os.getpid()):
+        if b"execnet" in b" ".join(harness.command_line(pid)):
+            os.kill(pid, signal.SIGTERM)
+    pytest.exit("terminated", 143)
+
+
 def pytest_configure():
-    # when terminated, fixtures still stop what they started
-    signal.signal(signal.SIGTERM, lambda *_: pytest.exit("terminated", 143))
+    signal.signal(signal.SIGTERM, terminated)
     if not harness.BINARY.exists():
         pytest.exit("%s is missing: run `make` first" % harness.BINARY, 2)
 
@@ -136,6 +146,23 @@ def other_browser(the_other_browser, request):
     yield from used(the_other_browser, request)
 
 
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.get_closest_marker("alone") is not None)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    """One `alone` has the room for itself.  While it waits for the others to leave, it holds the door, so that none goes in."""
+    if not hasattr(item.config, "workerinput"):
+        yield
+        return
+    with open(HERE / "pytest.ini") as door, open(HERE / "nginx.conf.in") as room:     # two files that all processes have
+        fcntl.flock(door, fcntl.LOCK_EX)
+        fcntl.flock(room, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
+        fcntl.flock(door, fcntl.LOCK_UN)
+        yield
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
@@ -154,16 +181,24 @@ def as_documented():
 def is_whole(session):
     """Every test ran, none was left out or cut short."""
     option = session.config.option
-    here = pathlib.Path(__file__).resolve().parent
     return (not option.keyword and not option.markexpr and not option.collectonly and not session.shouldfail
-            and not session.shouldstop and [pathlib.Path(word).resolve() for word in session.config.args] == [here])
+            and not session.shouldstop and [pathlib.Path(word).resolve() for word in session.config.args] == [HERE])
 
 
 def pytest_sessionfinish(session, exitstatus):
-    if exitstatus in (0, 1) and is_whole(session):
+    if hasattr(session.config, "workeroutput"):     # one of several processes of pytest-xdist
+        session.config.workeroutput["contract"] = CONTRACT.report()
+    elif exitstatus in (0, 1) and is_whole(session):
         session.config.contract = CONTRACT.verdict()
         if session.config.contract:
             session.exitstatus = 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    """What another process has seen counts here."""
+    if not error:
+        CONTRACT.take_report(node.workeroutput["contract"])
 
 
 def pytest_terminal_summary(terminalreporter, config):

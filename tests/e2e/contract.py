@@ -5,6 +5,7 @@ in `faults` and fails the test.  Every request in the access logs of the tests' 
 socket, is counted; at the end of a whole run `verdict()` names what was answered and is not written down, and what is
 written down and was never answered.  tests/lint/openapi.py uses the same reader.
 """
+import ast
 import collections
 import json
 import pathlib
@@ -194,6 +195,15 @@ class Contract:
                         self.strange.setdefault(key, "%s %s" % (method.decode("latin-1"), target.decode("latin-1")))
 
     # the end
+
+    def report(self):
+        """What was seen, for another process."""
+        return repr((dict(self.seen), self.strange))
+
+    def take_report(self, report):
+        seen, strange = ast.literal_eval(report)
+        self.seen.update(seen)
+        self.strange.update(strange)
 
     def verdict(self):
         """What a whole run found wrong, as lines."""

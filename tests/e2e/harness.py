@@ -7,6 +7,7 @@ import grp
 import os
 import pathlib
 import pwd
+import random
 import re
 import shutil
 import signal
@@ -45,14 +46,19 @@ def clean_env(**more):
     return env
 
 
-PORTS = set()       # given before: the kernel may name one again until somebody listens there
+PORTS = set()       # given before: nobody may listen there yet
 
 
 def free_port():
+    """A port of this process of the test run alone, and none that the kernel would give to a client meanwhile."""
+    place, places = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     while True:
+        port = random.randrange(10000, 32000) // places * places + place
         with socket.socket() as sock:
-            sock.bind(("127.0.0.1", 0))
-            port = sock.getsockname()[1]
+            try:
+                sock.bind(("127.0.0.1", port))
+            except OSError:
+                continue
         if port not in PORTS:
             PORTS.add(port)
             return port

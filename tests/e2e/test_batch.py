@@ -344,6 +344,7 @@ def test_a_page_for_a_browser(site):
     assert answer.status == 400 and answer.header("Content-Type").startswith("text/html")
 
 
+@pytest.mark.alone
 def test_one_sync_for_all(make_hanji, slow):
     """A hundred documents in one batch take one sync."""
     slow.set()

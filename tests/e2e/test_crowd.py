@@ -59,6 +59,7 @@ HALVES = {
 }
 
 
+@pytest.mark.alone
 def test_a_thousand_half_sent_requests(hanji):
     before = delays(hanji)
     open_before = harness.descriptors(hanji.worker())
@@ -78,6 +79,7 @@ def test_a_thousand_half_sent_requests(hanji):
     settled(hanji, open_before)
 
 
+@pytest.mark.alone
 def test_idle_connections_are_kept_and_cost_no_time(hanji):
     before = delays(hanji)
     crowd = [hanji.client() for _ in range(2000)]
@@ -131,6 +133,7 @@ def test_more_connections_than_allowed_wait(make_hanji):
     assert hanji.ask("GET", "/health").status == 200
 
 
+@pytest.mark.alone
 def test_readers_that_do_not_read(hanji):
     """Answers nobody takes are bounded and given up; others go on."""
     body = noise(1 << 20)

@@ -173,6 +173,7 @@ def test_the_record_behind_comes_in_the_same_piece(make_hanji):
     assert hanji.process.wait(3) == 0
 
 
+@pytest.mark.alone
 def test_without_connections_it_ends_at_once(make_hanji):
     hanji = make_hanji()
     start = time.monotonic()

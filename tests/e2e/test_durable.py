@@ -161,6 +161,7 @@ def test_kill_loop(make_hanji, base):
     hanji.command("check")
 
 
+@pytest.mark.alone
 def test_a_killed_worker_is_back_at_once(make_hanji):
     """Without load, one after another: each within a tenth of a second (median)."""
     hanji = make_hanji()
@@ -252,6 +253,7 @@ def faulty(make_hanji, slow):
     slow.set()
 
 
+@pytest.mark.alone
 @pytest.mark.smoke
 def test_an_answer_comes_after_the_sync(faulty, slow):
     slow.set(sync_ms=60)

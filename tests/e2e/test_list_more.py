@@ -97,6 +97,7 @@ def test_the_longest_keys(site, box):
     assert folders(site, box + "?delimiter=/&limit=1&after=" + key_of(box) + "x" * (room - 2) + "/")[0] == ["x" * (room - 2) + "0"]
 
 
+@pytest.mark.alone
 def test_a_folder_costs_one_entry(make_hanji):
     """However many are in it."""
     hanji = make_hanji()

@@ -261,6 +261,7 @@ def test_a_burst_has_one_order_for_all(hanji, box):
     assert len(numbers) == len(set(numbers))
 
 
+@pytest.mark.alone
 def test_reads_go_on_while_a_sync_takes_its_time(make_hanji, slow):
     slow.set()
     hanji = make_hanji(start=False)
@@ -293,6 +294,7 @@ def test_reads_go_on_while_a_sync_takes_its_time(make_hanji, slow):
     assert delays[int(len(delays) * 0.99)] < (0.1 if harness.sanitized() else 0.02), "no read waits for a sync"
 
 
+@pytest.mark.alone
 def test_writers_at_once_share_a_sync(make_hanji, slow):
     slow.set()
     hanji = make_hanji(start=False)

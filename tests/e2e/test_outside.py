@@ -230,6 +230,7 @@ def test_odd_keys(site, box, key):
         link.close()
 
 
+@pytest.mark.alone
 def test_a_write_waits_for_another_processs_transaction(site, box):
     """Somebody holds the write lock for a moment: the answer comes after it, reads do not wait."""
     import concurrent.futures

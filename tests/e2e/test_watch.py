@@ -531,6 +531,7 @@ def test_a_reader_that_stops_gets_all_later(own, box):
     client.close()
 
 
+@pytest.mark.alone
 def test_a_crowd(make_hanji):
     """Two thousand watchers: a change reaches each once, others do not notice, little memory is needed, nothing is left."""
     hanji = make_hanji(max_connections=4000)
