@@ -15,8 +15,9 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 # Words for bench/quick.sh and bench/documents.sh, for example BENCH_ARGS='--quick watchers'.
 BENCH_ARGS ?=
-# Words for pytest, for example PYTEST_ARGS='-m smoke'.
+# Words for pytest, for example PYTEST_ARGS='-m smoke'; and the processes that share the end-to-end tests.
 PYTEST_ARGS ?=
+E2E_JOBS ?= 1
 # WERROR=1: warnings are errors. SANITIZE=address,undefined | thread | fuzzer: what to build with.
 WERROR ?=
 SANITIZE ?=
@@ -26,6 +27,8 @@ say = $(if $(V),,@echo '  $(1)';)
 # Command put before a unit test program (an emulator, valgrind, …), and the seconds each may take.
 RUNNER ?=
 UNIT_TIMEOUT ?= 300
+# UNIT_ONLY=threads: only the unit tests that can start threads.
+UNIT_ONLY ?=
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -87,7 +90,7 @@ unit_bins := $(unit_tests:tests/unit/%.c=$(BUILD)/unit/%)
 fuzz_sources := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 fuzz_bins := $(fuzz_sources:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 
-.PHONY: all objects units help deps demo demo-stop test check e2e lint asan asan-check asan-e2e tsan tsan-check \
+.PHONY: all objects units help deps demo demo-stop test nightly check e2e lint asan asan-check asan-e2e tsan tsan-check \
 	tsan-e2e fuzz fuzz-build install bench-quick bench-documents bench-apps check-armhf werror clean FORCE
 all: $(BUILD)/hanji
 objects: $(objects)
@@ -137,7 +140,11 @@ $(BUILD)/obj/tests/%.o: tests/%.c $(BUILD)/stamp.flags
 	@mkdir -p $(@D)
 	$(call say,cc $<)$(CC) $(test_flags) -MMD -MP -c -o $@ $<
 
-$(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(unit_helpers:%.c=$(BUILD)/obj/%.o) $(BUILD)/libhanji.a
+# An archive: a program gets only those helpers that it uses, and with them only what they use (unit.sh asks which have threads).
+$(BUILD)/libunit.a: $(unit_helpers:%.c=$(BUILD)/obj/%.o)
+	$(call say,ar $@)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libunit.a $(BUILD)/libhanji.a
 	@mkdir -p $(@D)
 	$(call say,link $@)$(CC) $(CFLAGS) $(hardening) $(san_flags) $(ldflags) $(LDFLAGS) -o $@ $^ $(libs) $(check_libs)
 
@@ -158,14 +165,18 @@ export TSAN_OPTIONS ?= halt_on_error=1:second_deadlock_stack=1
 test:
 	@MAKE='$(MAKE)' JOBS='$(JOBS)' sh tests/stages.sh
 
+# The same without cuts: all under both sanitizers, and every fuzz target for minutes. About two hours.
+nightly:
+	@MAKE='$(MAKE)' JOBS='$(JOBS)' STAGES='build check lint e2e asan asan-e2e tsan-all tsan-e2e fuzz-long' sh tests/stages.sh
+
 # Unit tests of $(BUILD).
 check: $(unit_bins)
-	@RUNNER='$(RUNNER)' UNIT_TIMEOUT='$(UNIT_TIMEOUT)' sh tests/unit.sh $(unit_bins)
+	@JOBS='$(JOBS)' RUNNER='$(RUNNER)' UNIT_TIMEOUT='$(UNIT_TIMEOUT)' UNIT_ONLY='$(UNIT_ONLY)' sh tests/unit.sh $(unit_bins)
 
 # End-to-end tests against $(BUILD)/hanji.
 e2e: $(BUILD)/hanji
 	HANJI_BIN='$(abspath $(BUILD)/hanji)' PYTHONDONTWRITEBYTECODE=1 \
-		$(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e $(PYTEST_ARGS)
+		$(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e $(if $(filter-out 1,$(E2E_JOBS)),-n $(E2E_JOBS)) $(PYTEST_ARGS)
 
 asan_args := BUILD=build/asan SANITIZE=address,undefined CFLAGS='-O1 -g'
 tsan_args := BUILD=build/tsan SANITIZE=thread CFLAGS='-O1 -g'
@@ -177,7 +188,7 @@ tsan-check: ; $(MAKE) $(tsan_args) check
 tsan-e2e: ; $(MAKE) $(tsan_args) e2e
 
 fuzz_args := BUILD=build/fuzz SANITIZE=fuzzer CC='$(CLANG)' CFLAGS='-O1 -g'
-fuzz: ; $(MAKE) $(fuzz_args) fuzz-build && FUZZ_SECONDS='$(FUZZ_SECONDS)' sh tests/fuzz.sh build/fuzz/fuzz
+fuzz: ; $(MAKE) $(fuzz_args) fuzz-build && JOBS='$(JOBS)' FUZZ_SECONDS='$(FUZZ_SECONDS)' sh tests/fuzz.sh build/fuzz/fuzz
 fuzz-build: $(fuzz_bins)
 
 # All of it with warnings as errors, by itself so that other builds stay as they are.
@@ -185,7 +196,7 @@ werror: ; $(MAKE) BUILD=build/werror WERROR=1 all units
 
 lint: $(BUILD)/hanji
 	@BUILD='$(BUILD)' MAKE='$(MAKE)' JOBS='$(JOBS)' \
-		LINT_CFLAGS='-std=c11 $(subst ','\'',$(cppflags) $(warnings))' sh tests/lint/run.sh
+		LINT_CFLAGS='-std=c11 $(subst ','\'',$(cppflags) $(filter-out -Werror,$(warnings)))' sh tests/lint/run.sh
 
 # Unit tests built for 32-bit ARM and run under qemu; installs a cross compiler and foreign packages.
 check-armhf: ; sh tests/armhf.sh
@@ -224,5 +235,6 @@ help:
 	@echo 'make check       unit tests                      make e2e               end to end (PYTEST_ARGS=…)'
 	@echo 'make asan, tsan  both under sanitizers           make fuzz              FUZZ_SECONDS=60 for each target'
 	@echo 'make lint        all static checks               make check-armhf       unit tests on 32-bit ARM (qemu)'
+	@echo 'make nightly     everything, long'
 	@echo 'make bench-quick the bars of the README          make bench-documents   large bodies, batches, watchers, backups'
 	@echo '                 (BENCH_ARGS=…)                  make install           DESTDIR= PREFIX=/usr'

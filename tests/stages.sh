@@ -1,6 +1,7 @@
 #!/bin/sh
 # stages.sh: `make test`. Runs every stage, also after one has failed, prints what each took, and fails if any failed.
 # STAGES names others than all of them. The machine needs the packages of `make deps`; nothing is skipped without them.
+# The program is built with warnings as errors, in build/werror: what lies in build/ stays as it is.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -19,16 +20,23 @@ stage() { # stage NAME COMMAND…
 "
 }
 
+strict() { "$MAKE" -j"$JOBS" BUILD=build/werror WERROR=1 "$@"; }
+plain() { "$MAKE" -j"$JOBS" "$@"; }
+
 run() {
     case $1 in
-    build) stage build "$MAKE" -j"$JOBS" all units ;;
-    check) stage check "$MAKE" -j"$JOBS" check ;;
-    lint) stage lint "$MAKE" -j"$JOBS" lint ;;
-    e2e) stage e2e "$MAKE" e2e ;;
-    asan) stage asan "$MAKE" -j"$JOBS" asan-check ;;
-    asan-smoke) stage asan-smoke "$MAKE" -j"$JOBS" asan-e2e PYTEST_ARGS='-m smoke' ;;
-    tsan) stage tsan "$MAKE" -j"$JOBS" tsan-check ;;
-    fuzz) stage fuzz "$MAKE" -j"$JOBS" fuzz FUZZ_SECONDS="${QUICK_FUZZ_SECONDS:-5}" ;;
+    build) stage build strict all units ;;
+    check) stage check strict check ;;
+    lint) stage lint strict lint ;;
+    e2e) stage e2e strict e2e E2E_JOBS=$((JOBS + 1)) ;; # they wait more than they work
+    asan) stage asan plain asan-check ;;
+    asan-smoke) stage asan-smoke plain asan-e2e PYTEST_ARGS='-m smoke' ;;
+    asan-e2e) stage asan-e2e plain asan-e2e E2E_JOBS="$JOBS" ;;
+    tsan) stage tsan plain tsan-check UNIT_ONLY=threads ;;
+    tsan-all) stage tsan-all plain tsan-check ;;
+    tsan-e2e) stage tsan-e2e plain tsan-e2e E2E_JOBS="$JOBS" ;;
+    fuzz) stage fuzz plain fuzz FUZZ_SECONDS="${QUICK_FUZZ_SECONDS:-4}" ;;
+    fuzz-long) stage fuzz-long plain fuzz FUZZ_SECONDS="${LONG_FUZZ_SECONDS:-300}" ;;
     *) stage "$1" false ;;
     esac
 }
