@@ -176,23 +176,32 @@ static bool exact(double r, struct str digits)
     return n > 0 && (size_t)n == digits.n && memcmp(text, digits.p, digits.n) == 0;
 }
 
-/* A number ends before a byte that none has: a member is inside of an object. */
-static void take_number(struct str value, struct app_field *f)
+/* digits is the number, with a NUL behind it. */
+static void take_digits(const char *digits, struct str value, struct app_field *f)
 {
-    bool whole = true;
-    char *end;
-    for (size_t i = 0; i < value.n; i++)
-        whole &= (value.p[i] >= '0' && value.p[i] <= '9') || value.p[i] == '-';
+    bool whole = strspn(digits, "-0123456789") == value.n;
     errno = 0;
-    f->i = whole ? strtoll(value.p, &end, 10) : 0;
+    f->i = whole ? strtoll(digits, NULL, 10) : 0;
     f->kind = APP_FIELD_INT;
     if (whole && errno == 0)
         return;
-    errno = 0;
-    f->r = strtod(value.p, &end);
+    f->r = strtod(digits, NULL);
     bool finite = f->r - f->r == 0;
     f->kind = finite && (!whole || exact(f->r, value)) ? APP_FIELD_REAL : APP_FIELD_TEXT;
     f->value = value;
+}
+
+static enum app_fields_result take_number(struct str value, struct app_field *f)
+{
+    char few[64], *digits = value.n < sizeof few ? few : malloc(value.n + 1);
+    if (digits == NULL)
+        return APP_FIELDS_NO_MEMORY;
+    memcpy(digits, value.p, value.n);
+    digits[value.n] = 0;
+    take_digits(digits, value, f);
+    if (digits != few)
+        free(digits);
+    return APP_FIELDS_OK;
 }
 
 /* Appends what a string says; *out is that. */
@@ -220,8 +229,7 @@ static enum app_fields_result take_member(struct str value, struct buf *text, st
     case JSON_STRING:
         return take_text(value, text, &f->value, sink);
     case JSON_NUMBER:
-        take_number(value, f);
-        break;
+        return take_number(value, f);
     case JSON_TRUE:
     case JSON_FALSE:
         f->kind = APP_FIELD_INT;
