@@ -271,8 +271,9 @@ static enum db_result run_file(struct db_write *w, struct app_schema *a, const s
     for (unsigned i = 0; i < f->script->count && result == DB_OK; i++)
         result = run_one(w->conn, a, f, &f->script->statement[i]);
     db_guard_leave(w->conn);
-    if (result == DB_OK && !db_guard_schema_ok(w->conn, a->grant, &a->fault.error))
-        result = refuse(a, f, DB_REFUSED, a->fault.error.text);
+    struct db_error error;
+    if (result == DB_OK && !db_guard_schema_ok(w->conn, a->grant, &error))
+        result = refuse(a, f, DB_REFUSED, error.text);
     return result == DB_OK ? note(w, a->grant->app, f) : result;
 }
 
