@@ -173,10 +173,10 @@ static void sql_user_end_sessions(sqlite3_context *ctx, int argc, sqlite3_value 
 int db_guard_add_console(struct db_conn *c)
 {
     static const struct db_guard_function all[] = {
-        {"console", 1, sql_console, SQLITE_DIRECTONLY | SQLITE_RESULT_SUBTYPE},
-        {"token_new", 4, sql_token_new, SQLITE_DIRECTONLY},
-        {"token_revoke", 1, sql_token_revoke, SQLITE_DIRECTONLY},
-        {"user_end_sessions", 1, sql_user_end_sessions, SQLITE_DIRECTONLY},
+        {"console", sql_console, 1, SQLITE_DIRECTONLY | SQLITE_RESULT_SUBTYPE},
+        {"token_new", sql_token_new, 4, SQLITE_DIRECTONLY},
+        {"token_revoke", sql_token_revoke, 1, SQLITE_DIRECTONLY},
+        {"user_end_sessions", sql_user_end_sessions, 1, SQLITE_DIRECTONLY},
     };
     return db_guard_add(c, all, sizeof all / sizeof *all);
 }

@@ -207,10 +207,10 @@ static void sql_uuid7(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 int db_guard_add_encode(struct db_conn *c)
 {
     static const struct db_guard_function all[] = {
-        {"slug", 1, sql_slug, SQLITE_DIRECTONLY | SQLITE_DETERMINISTIC},
-        {"html", 1, sql_html, SQLITE_DIRECTONLY | SQLITE_DETERMINISTIC},
-        {"url_encode", 1, sql_url_encode, SQLITE_DIRECTONLY | SQLITE_DETERMINISTIC},
-        {"uuid7", 0, sql_uuid7, SQLITE_DIRECTONLY},
+        {"slug", sql_slug, 1, SQLITE_DIRECTONLY | SQLITE_DETERMINISTIC},
+        {"html", sql_html, 1, SQLITE_DIRECTONLY | SQLITE_DETERMINISTIC},
+        {"url_encode", sql_url_encode, 1, SQLITE_DIRECTONLY | SQLITE_DETERMINISTIC},
+        {"uuid7", sql_uuid7, 0, SQLITE_DIRECTONLY},
     };
     return db_guard_add(c, all, sizeof all / sizeof *all);
 }

@@ -317,13 +317,13 @@ static void sql_send(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 int db_guard_add_functions(struct db_conn *c)
 {
     static const struct db_guard_function all[] = {
-        {"doc", 1, sql_doc, SQLITE_DIRECTONLY},
-        {"put_doc", 2, sql_put_doc, SQLITE_DIRECTONLY | SQLITE_SUBTYPE},
-        {"put_doc", 3, sql_put_doc, SQLITE_DIRECTONLY | SQLITE_SUBTYPE},
-        {"delete_doc", 1, sql_delete_doc, SQLITE_DIRECTONLY},
-        {"changed", 1, sql_changed, SQLITE_DIRECTONLY},
-        {"send", 2, sql_send, SQLITE_DIRECTONLY},
-        {"send", 3, sql_send, SQLITE_DIRECTONLY},
+        {"doc", sql_doc, 1, SQLITE_DIRECTONLY},
+        {"put_doc", sql_put_doc, 2, SQLITE_DIRECTONLY | SQLITE_SUBTYPE},
+        {"put_doc", sql_put_doc, 3, SQLITE_DIRECTONLY | SQLITE_SUBTYPE},
+        {"delete_doc", sql_delete_doc, 1, SQLITE_DIRECTONLY},
+        {"changed", sql_changed, 1, SQLITE_DIRECTONLY},
+        {"send", sql_send, 2, SQLITE_DIRECTONLY},
+        {"send", sql_send, 3, SQLITE_DIRECTONLY},
     };
     return db_guard_add(c, all, sizeof all / sizeof *all);
 }

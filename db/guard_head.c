@@ -188,8 +188,8 @@ static void sql_json_indent(sqlite3_context *ctx, int argc, sqlite3_value **argv
 int db_guard_add_head(struct db_conn *c)
 {
     static const struct db_guard_function all[] = {
-        {"doc_head", 2, sql_doc_head, SQLITE_DIRECTONLY},
-        {"json_indent", 1, sql_json_indent, SQLITE_DIRECTONLY | SQLITE_DETERMINISTIC},
+        {"doc_head", sql_doc_head, 2, SQLITE_DIRECTONLY},
+        {"json_indent", sql_json_indent, 1, SQLITE_DIRECTONLY | SQLITE_DETERMINISTIC},
     };
     return db_guard_add(c, all, sizeof all / sizeof *all);
 }

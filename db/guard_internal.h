@@ -28,8 +28,8 @@ int db_guard_add_head(struct db_conn *c);
 /* A function of SQL for the tables of those. */
 struct db_guard_function {
     const char *name;
-    int args;
     void (*call)(sqlite3_context *ctx, int argc, sqlite3_value **argv);
+    int args;
     int flags; /* SQLITE_DETERMINISTIC, … */
 };
 int db_guard_add(struct db_conn *c, const struct db_guard_function *f, size_t count);

@@ -244,8 +244,8 @@ static void sql_printf(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 int db_guard_add_printf(struct db_conn *c)
 {
     static const struct db_guard_function all[] = {
-        {"printf", -1, sql_printf, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS},
-        {"format", -1, sql_printf, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS},
+        {"printf", sql_printf, -1, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS},
+        {"format", sql_printf, -1, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS},
     };
     return db_guard_add(c, all, sizeof all / sizeof *all);
 }
