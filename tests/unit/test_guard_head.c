@@ -11,7 +11,7 @@ static void fixture(void)
             "INSERT INTO doc (key, type, body) VALUES ('t/short', 'text/plain', 'paper'), ('t/empty', 'text/plain', ''),"
             " ('t/umlaut', 'text/plain', 'äöü'), ('t/four', 'text/plain', 'a😀b'), ('t/bytes', 'image/png', x'00ff'),"
             " ('t/wrong', 'text/plain', CAST(x'61ff62' AS TEXT)), ('t/nul', 'text/plain', CAST(x'610062' AS TEXT)),"
-            " ('t/large', 'text/plain', replace(hex(zeroblob(5000000)), '0', 'x'))");
+            " ('t/large', 'text/plain', replace(hex(zeroblob(300000)), '0', 'x'))");
     tdb_sql(guarded_conn.db, "INSERT INTO token (name, hash, created) VALUES ('t', zeroblob(32), 1)");
     tdb_sql(guarded_conn.db, "INSERT INTO user (name, hash) VALUES ('u', '!')");
     tdb_sql(guarded_conn.db, "INSERT INTO session VALUES (zeroblob(32), 1, 1, 1, 1, 'l')");
@@ -60,7 +60,7 @@ START_TEST(doc_head_reads_in_a_write_what_was_written)
 }
 END_TEST
 
-/* A body of 5 MB is on some 1200 pages; of its beginning a few are read. */
+/* A body of 600 kB is on some 150 pages; of its beginning a few are read. */
 START_TEST(doc_head_reads_no_more_pages_than_it_gives)
 {
     int before = 0, after = 0, high = 0;
