@@ -4,6 +4,7 @@ Everything lives in a directory of its own and on free ports.  A process that is
 pid; after a stop the exit code and the log are judged.
 """
 import grp
+import itertools
 import os
 import pathlib
 import pwd
@@ -502,6 +503,12 @@ def make_certificate(base):
                     "-keyout", str(key), "-out", str(certificate)],
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return certificate, key
+
+
+def unused(path):
+    """The path, or another like it where that is there already: a module's fixture is made again when its tests do not all run in a row."""
+    numbered = (path.with_name("%s-%d" % (path.name, number)) for number in itertools.count(2))
+    return next(one for one in itertools.chain([path], numbered) if not one.exists())
 
 
 def make_base():

@@ -15,6 +15,11 @@ function call(element) {
   return `<${name}${said}> ${text(element).slice(0, 40)}`.trim();
 }
 
+// What moves or fades is looked at as it will be in the end; what never ends, as it is.
+function settle() {
+  document.getAnimations().filter(one => one.effect.getComputedTiming().endTime !== Infinity).forEach(one => one.finish());
+}
+
 // ---- structure
 
 function fields() {
@@ -188,6 +193,7 @@ function legible(element, css, style, what) {
 }
 
 function contrast() {
+  settle();
   const asleep = element => element.closest(':disabled,[aria-disabled=true]') || [...element.labels || []].some(asleep);
   const found = new Set([...new Set(texts().map(node => node.parentElement))].filter(one => !asleep(one)).flatMap(one => {
     const style = getComputedStyle(one);
@@ -219,6 +225,7 @@ function edge(field, style) {
 
 // Without the links within a sentence, which are as high as its lines.
 function targets(least, css) {
+  settle();
   const inline = one => one.localName === 'a' && getComputedStyle(one).display === 'inline'
     && one.closest('p,li,td,dd,small,span,label,figcaption') && text(one.closest('p,li,td,dd,small,span,label,figcaption')).length > text(one).length;
   return all(css || CONTROLS).filter(one => !(one.matches('[tabindex^="-"]') && !one.matches('a,button,input,select,textarea,summary')) && !inline(one))
@@ -280,7 +287,7 @@ function walk_step() {
   const at = found.findIndex(one => one === here || (one.type === 'radio' && one.name && one.name === here.name && one.form === here.form));
   if (at < 0)
     return [here === document.body || here === document.documentElement ? -1 : -2, [], call(here)];
-  document.getAnimations().forEach(one => one.finish && one.effect.getComputedTiming().endTime !== Infinity && one.finish());
+  settle();
   const now = looks(here), was = here === found[at] ? before[at] : now.map(([one]) => [one, {}]);
   const marked = now.some(([one, look], i) => was[i] && was[i][0] === one && mark(one, was[i][1], look));
   const box = here.getBoundingClientRect(), spots = [[0.5, 0.5], [0.1, 0.5], [0.9, 0.5], [0.5, 0.1], [0.5, 0.9]];

@@ -36,7 +36,7 @@ def check_fast(before, during):
 @pytest.fixture(scope="module")
 def hanji(base):
     """A server that gives requests two seconds to arrive."""
-    hanji = harness.Hanji(base / "crowd", request_timeout="2s", write_timeout="2s", max_body="1m",
+    hanji = harness.Hanji(harness.unused(base / "crowd"), request_timeout="2s", write_timeout="2s", max_body="1m",
                           max_connections=4000, pool_threads=1)
     hanji.start()
     hanji.token = hanji.new_token("full", read=["/"], write=["/"])

@@ -149,6 +149,14 @@ def test_nothing_is_found_on_a_good_page(browser):
     pagecheck.check_page(browser.show(GOOD), touch=44)
 
 
+FADES = '<style>@keyframes fade { from { color: %s } } p { color: %s; background: #fff; animation: fade 60s linear both }</style><p>fades'
+
+
+def test_what_fades_is_judged_by_its_end(blank):
+    assert pagecheck.contrast(blank.show(PAGE.replace("%s", FADES % ("#fff", "#000")))) == []
+    assert pagecheck.contrast(blank.show(PAGE.replace("%s", FADES % ("#000", "#ddd")))) != []
+
+
 @pytest.mark.parametrize("check,found,html", FAULTS, ids=lambda value: re.sub(r"\W+", "-", value)[:40])
 def test_each_fault_is_found(blank, check, found, html):
     faults = getattr(pagecheck, check)(blank.show(html if html.startswith(("<!", "<html")) else PAGE % html))

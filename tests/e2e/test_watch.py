@@ -55,7 +55,7 @@ def waiting(hanji, polls=0, streams=0):
 @pytest.fixture(scope="module")
 def own(base, certificate):
     """A site whose streams show life twice a second."""
-    site = harness.Site(base / "watch", certificate, heartbeat="500ms", public="pub/", basic="/changes")
+    site = harness.Site(harness.unused(base / "watch"), certificate, heartbeat="500ms", public="pub/", basic="/changes")
     site.start()
     yield site
     site.stop()
