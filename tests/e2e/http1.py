@@ -51,7 +51,7 @@ class Link:
     def request(self, method, path, body=None, headers=None):
         try:
             return self.once(method, path, body, headers)
-        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
             self.conn.close()
             return self.once(method, path, body, headers)
 
