@@ -292,7 +292,7 @@ def steps_for(hanji, seconds):
         fetch(hanji, f"/apps/slow/?steps={steps}")
         took = time.monotonic() - start
         steps *= 2
-    return int(steps / 2 * seconds / took)
+    return int(steps / 2 * 1.3 * seconds / took)
 
 
 def bar_slow(bench):
