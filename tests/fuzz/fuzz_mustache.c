@@ -30,7 +30,7 @@ static bool find(void *arg, const struct mustache_value *context, struct str nam
     free(alive);
     alive = NULL;
     MUST(name.n > 0 && v->kind == MUSTACHE_ABSENT && (name.p[0] != '.' || (name.n == 1 && context == NULL)));
-    MUST(context == NULL || context->kind == MUSTACHE_CONTEXT);
+    MUST(context == NULL || context->kind == MUSTACHE_CONTEXT || context->kind == MUSTACHE_LIST); /* {{list.name}} */
     switch (name.p[0]) {
     case 'l':
         v->kind = MUSTACHE_LIST;
