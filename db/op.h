@@ -30,9 +30,22 @@ enum db_op_kind {
     DB_OP_SEARCH_REBUILD,   /* prefix, or none: all */
     DB_OP_SEARCH_SYNC,      /* one step of the index, for all that ask in a burst */
     DB_OP_SECRET,           /* name, 32 bytes that are kept unless there are some */
+    DB_OP_LINE_SET,         /* db_line_set_op */
+    DB_OP_LINE_STATE,       /* name, enum db_line_state, reason or none */
+    DB_OP_LINE_REMOVE,      /* name; with all that is on it */
+    DB_OP_SEND,             /* db_send_op */
+    DB_OP_SEND_RETRY,       /* line's name, id of a parked message, or none: all of them */
+    DB_OP_SEND_SKIP,        /* line's name, id */
+    DB_OP_SEND_REPLAY,      /* line's name, first and last number: what was delivered goes again */
+    DB_OP_COURIER_LEASE,    /* db_courier_lease_op */
+    DB_OP_COURIER_MARKS,    /* db_courier_marks_op */
+    DB_OP_INBOX_SET,        /* db_inbox_set_op */
+    DB_OP_INBOX_STATE,      /* name, 1: closed, 0: open */
+    DB_OP_INBOX_REMOVE,     /* name; with its messages and marks */
     DB_OP_WIRE_KINDS,       /* those from here on are never on the wire */
     DB_OP_APP = DB_OP_WIRE_KINDS, /* a script of an app (db/app.h); parts: what it had done */
     DB_OP_APP_SCHEMA,       /* files of an app's schema (db/app.h) */
+    DB_OP_INBOX_TAKE,       /* db_inbox_take_op */
     DB_OP_KINDS
 };
 
