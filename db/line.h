@@ -99,6 +99,27 @@ struct db_send {
 enum { DB_LINE_WAITING_MAX = 1000000 };
 struct db_op *db_send_op(const struct db_send *send) __attribute__((warn_unused_result));
 
+/* Making a message inside a transaction, where seal/ cannot be reached: for send() of SQL and for
+ * what the server itself tells. Set once at start; the writer's thread calls it. */
+struct db_send_draft {
+    const char *line, *type;
+    const void *body;
+    size_t bytes;
+    const struct db_line_key *keys; /* none: it is not sealed */
+    unsigned key_count;
+    int64_t now_s;
+};
+struct db_send_made {
+    char id[DB_MESSAGE_ID_LEN + 1];
+    unsigned char hash[DB_MESSAGE_HASH_BYTES];
+    unsigned char *body; /* from malloc: the envelope; NULL: the draft's own, not sealed */
+    size_t bytes;
+    int64_t expires;
+};
+typedef enum db_result db_send_make_fn(void *arg, const struct db_send_draft *draft,
+                                       struct db_send_made *made, struct db_error *error);
+void db_send_set_maker(db_send_make_fn *make, void *arg);
+
 struct db_message {
     const char *id, *line, *type, *reason;
     uint64_t seq, bytes;
