@@ -40,11 +40,15 @@ machine := $(shell $(CC) -dumpmachine 2>/dev/null)
 takes = $(shell $(CC) -Werror $(1) -x c -c -o /dev/null /dev/null 2>/dev/null && echo '$(1)')
 
 packages := sqlite3 libsodium inih
+# What only hanji-courier is linked with.
+courier_packages := libcurl
 ifneq ($(filter-out deps clean help demo demo-stop,$(or $(MAKECMDGOALS),all)),)
   pkg_cflags := $(shell $(PKG_CONFIG) --cflags $(packages))
   pkg_libs := $(shell $(PKG_CONFIG) --libs $(packages))
-  ifeq ($(pkg_libs),)
-    $(error libraries are missing ($(packages)): run `make deps`)
+  courier_cflags := $(shell $(PKG_CONFIG) --cflags $(courier_packages))
+  courier_libs := $(shell $(PKG_CONFIG) --libs $(courier_packages))
+  ifeq ($(and $(pkg_libs),$(courier_libs)),)
+    $(error libraries are missing ($(packages) $(courier_packages)): run `make deps`)
   endif
   check_cflags := $(shell $(PKG_CONFIG) --cflags check 2>/dev/null)
   check_libs := $(shell $(PKG_CONFIG) --libs check 2>/dev/null)
@@ -73,16 +77,25 @@ endif
 c_flags = -std=c11 $(cppflags) $(warnings) $(CFLAGS) $(hardening) $(san_flags) -pthread $(CPPFLAGS)
 # Test programs use check's macros, which do not survive -Wconversion; libFuzzer's entry point has no header.
 test_flags = $(c_flags) $(check_cflags) -Wno-conversion -Wno-sign-conversion -Wno-missing-prototypes
+# Only the courier's own files see its library.
+c_flags += $(if $(filter handlers/courier% tests/unit/test_courier% tests/fuzz/fuzz_courier%,$<),$(courier_cflags))
 libs := -l:libfcgi.a $(pkg_libs) -lm -pthread
 
 # ---- files ----------------------------------------------------------------------------------------------------------
 
-sources := $(sort $(wildcard fcgi/*.c handlers/*.c db/*.c seal/*.c))
+# Two programs: hanji, and hanji-courier, which is handlers/courier*.c with what it uses of the rest.
+courier_sources := $(sort $(wildcard handlers/courier*.c))
+courier_main := handlers/courier.c
+sources := $(filter-out $(courier_sources),$(sort $(wildcard fcgi/*.c handlers/*.c db/*.c seal/*.c)))
 schema := $(sort $(wildcard db/schema/*.sql))
 # Apps that are part of the program. Names in them may have a ':', which make cannot have as a prerequisite: see stamp.apps.
 embedded := console new
 objects := $(sources:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/schema.o $(BUILD)/obj/gen/apps.o
 lib_objects := $(filter-out $(BUILD)/obj/fcgi/main.o,$(objects))
+courier_objects := $(courier_sources:%.c=$(BUILD)/obj/%.o)
+courier_lib_objects := $(filter-out $(courier_main:%.c=$(BUILD)/obj/%.o),$(courier_objects))
+# Nothing while its main file is not there.
+courier := $(if $(wildcard $(courier_main)),$(BUILD)/hanji-courier)
 
 unit_helpers := $(filter-out tests/unit/test_%.c,$(wildcard tests/unit/*.c))
 unit_tests := $(sort $(wildcard tests/unit/test_*.c))
@@ -92,8 +105,8 @@ fuzz_bins := $(fuzz_sources:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 
 .PHONY: all objects units help deps demo demo-stop test nightly check e2e lint asan asan-check asan-e2e tsan tsan-check \
 	tsan-e2e fuzz fuzz-build install bench-quick bench-documents bench-apps check-armhf werror clean FORCE
-all: $(BUILD)/hanji
-objects: $(objects)
+all: $(BUILD)/hanji $(courier)
+objects: $(objects) $(courier_objects)
 units: $(unit_bins)
 
 # ---- build ----------------------------------------------------------------------------------------------------------
@@ -104,8 +117,9 @@ define stamp
 @printf '%s\n' '$(subst ','\'',$(1))' >$@.new
 @if cmp -s $@.new $@; then rm -f $@.new; else mv -f $@.new $@; fi
 endef
-$(BUILD)/stamp.flags: FORCE ; $(call stamp,$(CC) $(c_flags) $(ldflags) $(libs) $(check_libs))
+$(BUILD)/stamp.flags: FORCE ; $(call stamp,$(CC) $(c_flags) $(courier_cflags) $(ldflags) $(libs) $(courier_libs) $(check_libs))
 $(BUILD)/stamp.sources: FORCE ; $(call stamp,$(sources))
+$(BUILD)/stamp.courier: FORCE ; $(call stamp,$(courier_sources))
 $(BUILD)/stamp.schema: FORCE ; $(call stamp,$(schema))
 $(BUILD)/stamp.apps: FORCE ; $(call stamp,$(shell cd handlers/bundled && find $(embedded) -type f -printf '%p %s %T@\n' 2>/dev/null | sort -u))
 FORCE:
@@ -136,6 +150,14 @@ $(BUILD)/libhanji.a: $(lib_objects) $(BUILD)/stamp.sources
 $(BUILD)/hanji: $(objects) $(BUILD)/stamp.sources
 	$(call say,link $@)$(CC) $(CFLAGS) $(hardening) $(san_flags) $(ldflags) $(LDFLAGS) -o $@ $(objects) $(libs)
 
+# Of the courier, what tests link too; ar makes no empty archive.
+$(BUILD)/libcourier.a: $(courier_lib_objects) $(BUILD)/stamp.courier
+	$(call say,ar $@)rm -f $@ && $(AR) rcs $@ $(courier_lib_objects)
+
+$(BUILD)/hanji-courier: $(courier_objects) $(BUILD)/libhanji.a $(BUILD)/stamp.courier
+	$(call say,link $@)$(CC) $(CFLAGS) $(hardening) $(san_flags) $(ldflags) $(LDFLAGS) -o $@ $(courier_objects) \
+		$(BUILD)/libhanji.a $(libs) $(courier_libs)
+
 $(BUILD)/obj/tests/%.o: tests/%.c $(BUILD)/stamp.flags
 	@mkdir -p $(@D)
 	$(call say,cc $<)$(CC) $(test_flags) -MMD -MP -c -o $@ $<
@@ -144,13 +166,14 @@ $(BUILD)/obj/tests/%.o: tests/%.c $(BUILD)/stamp.flags
 $(BUILD)/libunit.a: $(unit_helpers:%.c=$(BUILD)/obj/%.o)
 	$(call say,ar $@)rm -f $@ && $(AR) rcs $@ $^
 
-$(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libunit.a $(BUILD)/libhanji.a
+# A test gets of the courier, and of its library, only what it asks for (--as-needed).
+$(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libunit.a $(BUILD)/libcourier.a $(BUILD)/libhanji.a
 	@mkdir -p $(@D)
-	$(call say,link $@)$(CC) $(CFLAGS) $(hardening) $(san_flags) $(ldflags) $(LDFLAGS) -o $@ $^ $(libs) $(check_libs)
+	$(call say,link $@)$(CC) $(CFLAGS) $(hardening) $(san_flags) $(ldflags) $(LDFLAGS) -o $@ $^ $(libs) $(courier_libs) $(check_libs)
 
-$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libhanji.a
+$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libcourier.a $(BUILD)/libhanji.a
 	@mkdir -p $(@D)
-	$(call say,link $@)$(CC) $(CFLAGS) $(hardening) $(san_flags) -fsanitize=fuzzer $(ldflags) $(LDFLAGS) -o $@ $^ $(libs)
+	$(call say,link $@)$(CC) $(CFLAGS) $(hardening) $(san_flags) -fsanitize=fuzzer $(ldflags) $(LDFLAGS) -o $@ $^ $(libs) $(courier_libs)
 
 -include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/tests/*/*.d)
 .SECONDARY:
@@ -173,8 +196,8 @@ nightly:
 check: $(unit_bins)
 	@JOBS='$(JOBS)' RUNNER='$(RUNNER)' UNIT_TIMEOUT='$(UNIT_TIMEOUT)' UNIT_ONLY='$(UNIT_ONLY)' sh tests/unit.sh $(unit_bins)
 
-# End-to-end tests against $(BUILD)/hanji.
-e2e: $(BUILD)/hanji
+# End-to-end tests against $(BUILD)/hanji, which starts the courier beside it.
+e2e: all
 	HANJI_BIN='$(abspath $(BUILD)/hanji)' PYTHONDONTWRITEBYTECODE=1 \
 		$(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e $(if $(filter-out 1,$(E2E_JOBS)),-n $(E2E_JOBS)) $(PYTEST_ARGS)
 
@@ -194,16 +217,16 @@ fuzz-build: $(fuzz_bins)
 # All of it with warnings as errors, by itself so that other builds stay as they are.
 werror: ; $(MAKE) BUILD=build/werror WERROR=1 all units
 
-lint: $(BUILD)/hanji
+lint: all
 	@BUILD='$(BUILD)' MAKE='$(MAKE)' JOBS='$(JOBS)' \
 		LINT_CFLAGS='-std=c11 $(subst ','\'',$(cppflags) $(filter-out -Werror,$(warnings)))' sh tests/lint/run.sh
 
 # Unit tests built for 32-bit ARM and run under qemu; installs a cross compiler and foreign packages.
 check-armhf: ; sh tests/armhf.sh
 
-bench-quick: $(BUILD)/hanji ; sh bench/quick.sh $(BENCH_ARGS)
-bench-documents: $(BUILD)/hanji ; sh bench/documents.sh $(BENCH_ARGS)
-bench-apps: $(BUILD)/hanji ; sh bench/apps.sh $(BENCH_ARGS)
+bench-quick: all ; sh bench/quick.sh $(BENCH_ARGS)
+bench-documents: all ; sh bench/documents.sh $(BENCH_ARGS)
+bench-apps: all ; sh bench/apps.sh $(BENCH_ARGS)
 
 # ---- machine --------------------------------------------------------------------------------------------------------
 
@@ -212,10 +235,10 @@ demo: ; deploy/demo.sh start
 demo-stop: ; deploy/demo.sh stop
 
 UNITDIR ?= $(PREFIX)/lib/systemd/system
-install: $(BUILD)/hanji
+install: all
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/hanji/nginx' '$(DESTDIR)$(UNITDIR)' \
 		'$(DESTDIR)$(PREFIX)/share/man/man1' '$(DESTDIR)$(PREFIX)/share/man/man5' '$(DESTDIR)$(PREFIX)/share/doc/hanji'
-	install -m 755 $(BUILD)/hanji '$(DESTDIR)$(PREFIX)/bin/hanji'
+	for program in $(BUILD)/hanji $(courier); do install -m 755 "$$program" '$(DESTDIR)$(PREFIX)/bin/'; done
 	install -m 644 docs/man/*.1 '$(DESTDIR)$(PREFIX)/share/man/man1/'
 	install -m 644 docs/man/*.5 '$(DESTDIR)$(PREFIX)/share/man/man5/'
 	install -m 644 nginx-conf/*.conf '$(DESTDIR)$(PREFIX)/share/hanji/nginx/'
@@ -230,7 +253,7 @@ install: $(BUILD)/hanji
 clean: ; rm -rf build
 
 help:
-	@echo 'make             build/hanji                     make demo, demo-stop   try it on loopback (deploy/demo.sh)'
+	@echo 'make             build/hanji, hanji-courier      make demo, demo-stop   try it on loopback (deploy/demo.sh)'
 	@echo 'make deps        install missing packages        make test              everything below, short; CI runs this'
 	@echo 'make check       unit tests                      make e2e               end to end (PYTEST_ARGS=…)'
 	@echo 'make asan, tsan  both under sanitizers           make fuzz              FUZZ_SECONDS=60 for each target'

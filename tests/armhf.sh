@@ -8,7 +8,7 @@ sh deploy/deps.sh build
 # SQLite's header is the same everywhere and its -dev package would pull in the C library's, kernel headers and more of
 # the other architecture: the library alone is enough.
 packages='gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user libfcgi-dev:armhf libsqlite3-0:armhf'
-packages="$packages libsodium-dev:armhf libinih-dev:armhf check:armhf"
+packages="$packages libsodium-dev:armhf libinih-dev:armhf libcurl4-openssl-dev:armhf check:armhf"
 missing=''
 for package in $packages; do
     # shellcheck disable=SC2016 # dpkg's own variable

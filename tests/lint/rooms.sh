@@ -2,7 +2,8 @@
 # rooms.sh: who may know whom.
 #  - fcgi/, db/ and seal/ include only themselves; fcgi/main.c composes and is the exception; handlers/ may include all.
 #  - includes name the room ("fcgi/loop.h"), so that this can be seen.
-#  - one room talks to one library: sqlite3 only in db/, libsodium only in seal/, libfcgi only in fcgi/codec.c.
+#  - one room talks to one library: sqlite3 only in db/, libsodium only in seal/, libfcgi only in fcgi/codec.c, libcurl only in
+#    handlers/courier*, the files of the program hanji-courier; what is not of it does not include them.
 #  - SQL text stands in db/ only (handlers/ctl_sql.c hands a person's SQL to the shell).
 #  - db/ and seal/ never print and never exit.
 cd "$(dirname "$0")/../.." || exit 1
@@ -34,6 +35,9 @@ $(sources fcgi db handlers | xargs -r grep -nE '<sodium(/[a-z_]+)?\.h>')
 END
 report 'libfcgi outside fcgi/codec.c' <<END
 $(sources fcgi db seal handlers | grep -vx fcgi/codec.c | xargs -r grep -nE '<fcgi[a-z]*\.h>')
+END
+report 'libcurl outside handlers/courier*' <<END
+$(sources fcgi db seal handlers | grep -v '^handlers/courier' | xargs -r grep -nE '<curl/|"handlers/courier')
 END
 report 'SQL outside db/' <<END
 $(sources fcgi seal handlers | grep -vx handlers/ctl_sql.c | xargs -r grep -nE "\"[[:space:]]*($sql)")
