@@ -19,7 +19,8 @@ struct db_mark {
     int64_t line;    /* line.id */
     int64_t message; /* outbox.n; 0: only about the line */
     /* of the message */
-    bool attempted; /* there was a try: it is logged (at_ms … detail) and counted */
+    bool attempted; /* there was a try: it is logged (at_ms … detail) */
+    bool counted;   /* and counted in tries: something of the message was sent */
     int64_t at_ms, took_ms;
     unsigned status; /* of HTTP, 0: none came */
     char outcome[DB_MARK_WORD_MAX];
@@ -30,7 +31,8 @@ struct db_mark {
     unsigned char proof[DB_PROOF_BYTES];
     /* of the line */
     int64_t wait_until_ms; /* 0: as it is */
-    bool works;            /* something got through */
+    bool works;            /* something got through: it is not failing any more */
+    bool fails;            /* it did not: failing since at_ms, unless it is already */
     enum db_line_state line_state; /* OPEN: as it is; PAUSED, DISABLED: with reason = outcome */
     uint64_t send_again_from; /* the receiver misses numbers from here on: those that were
                                  delivered wait again. 0: no */
