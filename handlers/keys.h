@@ -17,11 +17,13 @@ struct keyring *keyring_open(const char *folder);
 void keyring_close(struct keyring *ring); /* safe with NULL */
 
 /* The set as it is now, never NULL: looks, at most once a second, whether the folder's time of
- * change is another one, and reads it again. */
+ * change is another one, and reads it again. A folder that became unreadable is logged, and the set
+ * stays. */
 const struct seal_keys *keyring_hold(struct keyring *ring);
 void keyring_release(struct keyring *ring, const struct seal_keys *keys);
 
-/* GET /keys: the card of this hanji (seal/card.h), application/json; 503 while there are no keys. */
+/* GET /keys: the card of this hanji (seal/card.h), application/json; 503 while there are no
+ * keys. */
 handler_fn keys_card;
 
 #endif

@@ -1,22 +1,24 @@
 /* Cards: the public keys of a hanji, as one line of JSON that people exchange and compare.
  *
- *   {"hanji":"card/1","identity":KEY,"previous":[{…}],"transport":[{…}],"sealing":[{…}],
- *    "horizon":SECONDS,"made":UNIX,"sig":BASE64}
+ *   {"hanji":"card/1","identity":KEY,"previous":[KEY with "sig"…],"transport":[KEY…],
+ *    "sealing":[KEY…],"horizon":SECONDS,"made":UNIX,"sig":BASE64}
+ *   KEY: {"key":BASE64,"from":UNIX,"until":UNIX}
  *
  * Signed by the identity over a canonical binary form of everything in it, so sealing and transport
- * keys are vouched for; each previous identity comes with its signature over the one behind it. The
- * fingerprint is that of the identity: compare it by another channel before a card is believed. */
+ * keys are vouched for; each previous identity comes with its signature over the one that followed
+ * it. Ids are not in it: they follow from the keys. The order of members and white space are free,
+ * so that it survives being carried in other JSON. The fingerprint is that of the identity: compare
+ * it by another channel before a card is believed. Pure functions, any thread. */
 #ifndef HANJI_SEAL_CARD_H
 #define HANJI_SEAL_CARD_H
 
 #include "seal/keys.h"
 
 enum {
-    SEAL_CARD_MAX = 16384, /* bytes of its text */
+    SEAL_CARD_MAX = 16384, /* bytes of its text, with a NUL */
     SEAL_CARD_KEYS_MAX = 8, /* of each kind */
-    /* "abcd efgh …": eight groups of four of base32, and a NUL */
+    /* "abcd efgh …": eight groups of four of base32 */
     SEAL_FINGERPRINT_LEN = 8 * 5 - 1,
-    SEAL_HORIZON_S = 45 * 24 * 3600, /* what we publish and keep */
 };
 
 struct seal_card_key {
@@ -34,16 +36,17 @@ struct seal_card {
     int64_t made;      /* Unix seconds */
 };
 
-/* Writes the card of a set of keys, NUL-terminated; its length, 0: there is no identity, or no
- * sealing or transport key. */
+/* Writes the card of a set of keys, NUL-terminated, without white space; its length, 0: there is no
+ * identity, or no sealing or transport key. */
 size_t seal_card_make(const struct seal_keys *keys, int64_t now_s, char text[SEAL_CARD_MAX])
     __attribute__((warn_unused_result));
 
-/* Reads and verifies one. False with error set: malformed, unknown members, a bad signature, a key
- * that is of low order or has its top bit set. */
+/* Reads and verifies one. False with error set: malformed, unknown or missing members, a bad
+ * signature, a key that is not sound (seal_key_sound) or there twice. Judges no times. */
 bool seal_card_read(struct seal_text text, struct seal_card *card, struct seal_error *error)
     __attribute__((warn_unused_result));
 
+/* The first 160 bits of BLAKE2b-256 of a domain string and the key, in Crockford's base32. */
 void seal_fingerprint(const unsigned char identity[SEAL_KEY_BYTES],
                       char text[SEAL_FINGERPRINT_LEN + 1]);
 

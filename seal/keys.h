@@ -5,11 +5,11 @@
  *   sealing    X25519: what others seal to, and what opens it
  *   local      32 random bytes: hides what the database must not show; never leaves the machine
  *
- * One file a key, KIND-ID.key, mode 0600, in one folder; files that end so in the folder of systemd's
- * credentials count, too. A key has a time it is valid in; a sealing key opens for a horizon more,
- * and is then destroyed: that is the forward secrecy there is. A set of keys is constant once it is
- * loaded, any thread uses it; a change of the folder is another set. Secrets lie in memory that is
- * locked, guarded and not dumped where the system lets us. */
+ * One file a key, KIND-ID.key, mode 0600, in one folder; files that end so in the folder of
+ * systemd's credentials count, too. A key has a time it is valid in; a sealing key opens for a
+ * horizon more, and is then destroyed: that is the forward secrecy there is. A set of keys is
+ * constant once it is loaded, any thread uses it; a change of the folder is another set. Secrets
+ * lie in memory that is locked, guarded and not dumped where the system lets us. */
 #ifndef HANJI_SEAL_KEYS_H
 #define HANJI_SEAL_KEYS_H
 
@@ -22,7 +22,9 @@ enum {
     SEAL_KEY_ID_BYTES = 16,
     SEAL_KEY_ID_HEX = 32,
     SEAL_SIGNATURE_BYTES = 64,
-    SEAL_KEYS_MAX = 64, /* of each kind, in one set */
+    SEAL_KEYS_MAX = 64,              /* of each kind, in one set */
+    SEAL_PREVIOUS_MAX = 7,           /* identities before one that it remembers */
+    SEAL_HORIZON_S = 45 * 24 * 3600, /* for which a sealing key opens behind its validity */
 };
 
 enum seal_key_kind { SEAL_IDENTITY, SEAL_TRANSPORT, SEAL_SEALING, SEAL_LOCAL, SEAL_KEY_KINDS };
@@ -31,12 +33,17 @@ enum seal_key_kind { SEAL_IDENTITY, SEAL_TRANSPORT, SEAL_SEALING, SEAL_LOCAL, SE
 const char *seal_key_kind_name(enum seal_key_kind kind);
 enum seal_key_kind seal_key_kind_named(const char *name);
 
-/* First 16 bytes of BLAKE2b-256 of a domain string and the public key (of a local key: of what is
- * derived from it). */
+/* First 16 bytes of BLAKE2b-256 of "hanji/key/1/", the kind's name, a NUL and the public key (of a
+ * local key: of what is derived from it). */
 void seal_key_id(enum seal_key_kind kind, const unsigned char public_key[SEAL_KEY_BYTES],
                  unsigned char id[SEAL_KEY_ID_BYTES]);
 void seal_key_hex(const unsigned char id[SEAL_KEY_ID_BYTES], char hex[SEAL_KEY_ID_HEX + 1]);
 bool seal_key_unhex(struct seal_text hex, unsigned char id[SEAL_KEY_ID_BYTES])
+    __attribute__((warn_unused_result));
+
+/* True for a public key of that kind that may be used: its one encoding, not of low order, and for
+ * a sealing key the top bit clear. Ask before a key that came from elsewhere is believed. */
+bool seal_key_sound(enum seal_key_kind kind, const unsigned char public_key[SEAL_KEY_BYTES])
     __attribute__((warn_unused_result));
 
 /* One key as people see it. Times are Unix seconds, 0: none. */
@@ -48,6 +55,25 @@ struct seal_key {
     int64_t retired; /* since when it is not used for anything new */
     bool credential; /* from the folder of systemd's credentials: cannot be changed here */
 };
+
+/* Within its time; a retired one may be, too. */
+bool seal_key_valid(const struct seal_key *key, int64_t now_s);
+
+/* A sealing key whose time and horizon have passed: nothing may be opened with it, destroy it. */
+bool seal_key_spent(const struct seal_key *key, int64_t now_s);
+
+/* An identity before another one, whose key it signed (seal_key_succession). */
+struct seal_previous {
+    unsigned char key[SEAL_KEY_BYTES];
+    int64_t valid_from, valid_until;
+    unsigned char signature[SEAL_SIGNATURE_BYTES];
+};
+
+/* What an identity signs when another follows it: a domain string, its key, the other's. */
+enum { SEAL_SUCCESSION_BYTES = 22 + 2 * SEAL_KEY_BYTES };
+void seal_key_succession(const unsigned char before[SEAL_KEY_BYTES],
+                         const unsigned char after[SEAL_KEY_BYTES],
+                         unsigned char text[SEAL_SUCCESSION_BYTES]);
 
 struct seal_error {
     char text[256];
@@ -71,27 +97,44 @@ const struct seal_key *seal_keys_current(const struct seal_keys *keys, enum seal
 const struct seal_key *seal_keys_find(const struct seal_keys *keys, enum seal_key_kind kind,
                                       const unsigned char id[SEAL_KEY_ID_BYTES]);
 
+/* The identities before one of the set, its predecessor first; how many, at most
+ * SEAL_PREVIOUS_MAX. They live as long as the set. */
+unsigned seal_keys_previous(const struct seal_keys *keys, const struct seal_key *identity,
+                            const struct seal_previous **list);
+
 /* Ed25519 (RFC 8032, pure) with an identity or transport key of the set. False: it is not there. */
 bool seal_keys_sign(const struct seal_keys *keys, const struct seal_key *key, const void *p,
                     size_t n, unsigned char signature[SEAL_SIGNATURE_BYTES])
     __attribute__((warn_unused_result));
 
-/* Opens a crypto_box_seal of n bytes with a sealing key of the set: n - 48 bytes into out. */
+/* Opens a crypto_box_seal of n bytes with a sealing key of the set: n - 48 bytes into out. False
+ * when it does not open. */
 bool seal_keys_open(const struct seal_keys *keys, const struct seal_key *key, const void *p,
                     size_t n, void *out) __attribute__((warn_unused_result));
 
 /* Hides n bytes for the database (XChaCha20-Poly1305 under a local key, its id in front), bound to
- * what they are about. out has room for n + SEAL_HIDDEN_EXTRA. 0: there is no local key. */
+ * what they are about. out has room for n + SEAL_HIDDEN_EXTRA; how many were written. 0: there is
+ * no local key. */
 enum { SEAL_HIDDEN_EXTRA = 1 + 16 + 24 + 16 };
 size_t seal_hide(const struct seal_keys *keys, struct seal_text about, const void *p, size_t n,
                  unsigned char *out) __attribute__((warn_unused_result));
+
+/* What was hidden: *shown bytes into out, which has room for n. False: not with these keys, or not
+ * about that. */
 bool seal_show(const struct seal_keys *keys, struct seal_text about, const void *p, size_t n,
                unsigned char *out, size_t *shown) __attribute__((warn_unused_result));
 
 /* Makes a key and writes its file, durably (temporary, fsync, rename, fsync of the folder), which
- * is made when it is not there (mode 0700). */
+ * is made when it is not there (mode 0700). Run by root, file and folder belong to whom the folder
+ * around belongs. */
 bool seal_key_new(const char *folder, enum seal_key_kind kind, int64_t now_s, int64_t valid_until,
                   struct seal_key *made, struct seal_error *error)
+    __attribute__((warn_unused_result));
+
+/* Makes an identity that follows one of the set, which signs it; the file remembers both, and those
+ * before. The old one is to be retired then. made->created and ->valid_until are given. */
+bool seal_key_follow(const char *folder, const struct seal_keys *keys, const struct seal_key *old,
+                     struct seal_key *made, struct seal_error *error)
     __attribute__((warn_unused_result));
 
 /* Marks a key as retired from then on, with the time its validity ends. */
@@ -99,7 +142,8 @@ bool seal_key_retire(const char *folder, const struct seal_key *key, int64_t now
                      int64_t valid_until, struct seal_error *error)
     __attribute__((warn_unused_result));
 
-/* Overwrites and removes the file of a key. */
+/* Overwrites and removes the file of a key. What the file system or the disk keeps of what was
+ * overwritten is out of reach. */
 bool seal_key_destroy(const char *folder, const struct seal_key *key, struct seal_error *error)
     __attribute__((warn_unused_result));
 
