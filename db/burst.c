@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "db/app_internal.h"
+#include "db/inbox_internal.h"
 #include "db/once.h"
 #include "db/write.h"
 
@@ -28,6 +28,9 @@ static db_apply_fn *const apply_table[DB_OP_KINDS] = {
     [DB_OP_SEARCH_REBUILD] = db_search_rebuild,
     [DB_OP_SEARCH_SYNC] = db_search_sync,
     [DB_OP_SECRET] = db_secret_new,
+    [DB_OP_INBOX_SET] = db_inbox_set,
+    [DB_OP_INBOX_STATE] = db_inbox_state,
+    [DB_OP_INBOX_REMOVE] = db_inbox_remove,
     [DB_OP_APP_SCHEMA] = db_app_schema_apply,
 };
 
@@ -78,6 +81,13 @@ static enum db_result last_seq(struct db_conn *c, uint64_t *seq)
 static enum db_result apply_parts(struct db_write *w, struct db_op *op);
 static enum db_result apply_guarded(struct db_write *w, struct db_op *op);
 
+/* It is done in several steps, of which all stay or none. */
+static bool wants_savepoint(const struct db_op *op)
+{
+    return op->kind == DB_OP_APP || op->kind == DB_OP_APP_SCHEMA ||
+           op->kind == DB_OP_INBOX_TAKE || op->kind == DB_OP_INBOX_SET;
+}
+
 /* Applies an operation, notes its result, and returns what ends the burst (DB_OK: nothing). Never
  * looks for its idempotency key. */
 static enum db_result apply_one(struct db_write *w, struct db_op *op)
@@ -85,7 +95,7 @@ static enum db_result apply_one(struct db_write *w, struct db_op *op)
     enum db_result ended;
     if (op->kind == DB_OP_BATCH) {
         ended = apply_parts(w, op);
-    } else if (op->kind == DB_OP_APP || op->kind == DB_OP_APP_SCHEMA) {
+    } else if (wants_savepoint(op)) {
         ended = apply_guarded(w, op);
     } else {
         op->result = apply_table[op->kind](w, op);
@@ -133,7 +143,8 @@ static struct mark mark(const struct db_write *w)
 /* True when what the operation did is to stay. */
 static bool stays(const struct db_op *op)
 {
-    return op->result == DB_OK && !(op->kind == DB_OP_APP && db_app_op_stopped(op));
+    return op->result == DB_OK && !(op->kind == DB_OP_APP && db_app_op_stopped(op)) &&
+           !(op->kind == DB_OP_INBOX_TAKE && db_inbox_taken(op) == DB_INBOX_STOPPED);
 }
 
 /* Ends the savepoint that was begun behind the mark; unless the operation went well, all is as it
@@ -167,7 +178,14 @@ static enum db_result apply_parts(struct db_write *w, struct db_op *op)
     return ended;
 }
 
-/* What an app wants: all of it or nothing, whatever its statements do. */
+static enum db_result apply_steps(struct db_write *w, struct db_op *op)
+{
+    return op->kind == DB_OP_APP          ? db_app_apply(w, op, apply_one)
+           : op->kind == DB_OP_INBOX_TAKE ? db_inbox_take(w, op, apply_one)
+                                          : apply_table[op->kind](w, op);
+}
+
+/* All of it or nothing, whatever the statements of an app do. */
 static enum db_result apply_guarded(struct db_write *w, struct db_op *op)
 {
     struct mark before = mark(w);
@@ -175,14 +193,14 @@ static enum db_result apply_guarded(struct db_write *w, struct db_op *op)
     op->result = ended;
     if (ended != DB_OK)
         return ended;
-    op->result =
-        op->kind == DB_OP_APP ? db_app_apply(w, op, apply_one) : db_app_schema_apply(w, op);
+    op->result = apply_steps(w, op);
     if (ends_burst(op->result))
         return op->result;
     if (sqlite3_get_autocommit(w->conn->db))
         return DB_OK; /* there is no savepoint any more: apply_one sees it */
     ended = end_marked(w, op, before);
-    op->seq = w->seq;
+    if (op->kind != DB_OP_INBOX_TAKE) /* which has a number of its own */
+        op->seq = w->seq;
     return ended;
 }
 

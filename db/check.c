@@ -103,6 +103,24 @@ static const struct rule search_rules[] = {
      " WHERE doc.type LIKE 'text/%' AND t.c1 IS NOT doc.body"},
 };
 
+static const struct rule inbox_rules[] = {
+    {true, "keys of inboxes that are not there",
+     "SELECT count(*) FROM inbox_key WHERE source NOT IN (SELECT id FROM inbox_source)"},
+    {false, "messages whose id is not known, so that they could come again",
+     "SELECT count(*) FROM inbox AS m WHERE line IS NULL AND received >="
+     " (SELECT max(received) FROM inbox_seen) - 2592000 AND NOT EXISTS"
+     " (SELECT 1 FROM inbox_seen AS s WHERE s.source = m.source AND s.id = m.id)"
+     " AND source IN (SELECT id FROM inbox_source WHERE name >= '0')"},
+    {false, "messages of a line beyond its mark that are not known to have come",
+     "SELECT count(*) FROM inbox AS m JOIN inbox_line AS l ON l.source = m.source"
+     " AND l.sender = m.sender AND l.line = m.line WHERE m.seq > l.seq AND NOT EXISTS"
+     " (SELECT 1 FROM inbox_ahead AS a WHERE a.line = l.id AND a.seq = m.seq)"
+     " AND m.source IN (SELECT id FROM inbox_source WHERE name >= '0')"},
+    {true, "numbers that are noted beyond a mark that has passed them",
+     "SELECT count(*) FROM inbox_ahead AS a JOIN inbox_line AS l ON l.id = a.line"
+     " WHERE a.seq <= l.seq"},
+};
+
 /* needs: a table without which they do not apply, of a step that an older file has not. derived:
  * about what can be made again from the rest. */
 static const struct rule_set {
@@ -113,6 +131,7 @@ static const struct rule_set {
 } rule_sets[] = {
     {document_rules, sizeof document_rules / sizeof *document_rules, "doc", false},
     {people_rules, sizeof people_rules / sizeof *people_rules, "session", false},
+    {inbox_rules, sizeof inbox_rules / sizeof *inbox_rules, "inbox_source", false},
     {search_rules, sizeof search_rules / sizeof *search_rules, "search_item", true},
 };
 

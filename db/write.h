@@ -33,6 +33,7 @@ db_apply_fn db_user_new, db_user_password, db_user_grant, db_user_remove, db_use
 db_apply_fn db_session_new, db_session_touch, db_session_end, db_session_end_all,
     db_session_end_user;
 db_apply_fn db_app_schema_apply, db_secret_new;
+db_apply_fn db_inbox_set, db_inbox_state, db_inbox_remove;
 db_apply_fn db_search_add, db_search_remove, db_search_rebuild, db_search_sync;
 
 /* Reads back the sequence number the triggers gave a document that was just put. */

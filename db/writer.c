@@ -10,6 +10,7 @@
 
 #include "db/burst.h"
 #include "db/checkpoint.h"
+#include "db/inbox_internal.h"
 #include "db/migrate.h"
 #include "db/once.h"
 #include "db/search_index.h"
@@ -65,6 +66,7 @@ struct db_writer {
     bool indexing;                /* its last step left more to do */
     uint64_t index_after_us;      /* not before */
     bool keys_noted; /* idempotency keys since it was quiet */
+    bool inbox_used; /* since it was quiet: ids to forget, or messages to delete */
     bool idle_work; /* something to do when it gets quiet */
     bool broken;
 };
@@ -314,6 +316,7 @@ static void run_burst(struct db_writer *w, struct db_op *list, uint64_t count)
     for (struct db_op *op = list; op != NULL; op = op->next) {
         w->unpruned += op->part_count > 0 ? op->part_count : 1;
         w->keys_noted |= op->once != NULL;
+        w->inbox_used |= op->kind == DB_OP_INBOX_TAKE || op->kind == DB_OP_INBOX_REMOVE;
     }
     w->unindexed += count;
     deliver(w, list);
@@ -352,6 +355,13 @@ static void prune_keys(struct db_writer *w)
         give_up(w);
 }
 
+static void tidy_inbox(struct db_writer *w)
+{
+    w->inbox_used = false;
+    if (!w->broken && db_inbox_tidy(&w->conn, PRUNE_LOOK, &w->inbox_used) == DB_BROKEN)
+        give_up(w);
+}
+
 /* It is quiet: leave the file as a person would like to find it. One step a call; stays `idle_work`
  * while there is more. */
 static void tidy(struct db_writer *w)
@@ -362,7 +372,9 @@ static void tidy(struct db_writer *w)
         prune(w);
     if (w->keys_noted)
         prune_keys(w);
-    w->idle_work = w->indexing || w->unpruned > 0 || w->keys_noted;
+    if (w->inbox_used)
+        tidy_inbox(w);
+    w->idle_work = w->indexing || w->unpruned > 0 || w->keys_noted || w->inbox_used;
     if (!w->idle_work)
         checkpoint(w, true);
     if (db_checkpoint_begun(&w->checkpoint))
@@ -501,6 +513,7 @@ enum db_result db_writer_start(const struct db_config *config, const struct db_w
     w->unpruned = 1; /* look once */
     w->unindexed = 1;
     w->keys_noted = true;
+    w->inbox_used = true;
     enum db_result result = open_files(w, error);
     if (result == DB_OK && !start_thread(w)) {
         db_set_error(error, "the writer's thread cannot be started");
