@@ -98,7 +98,8 @@ static enum db_result apply_one(struct db_write *w, struct db_op *op)
     } else if (wants_savepoint(op)) {
         ended = apply_guarded(w, op);
     } else {
-        op->result = apply_table[op->kind](w, op);
+        db_apply_fn *apply = apply_table[op->kind];
+        op->result = apply != NULL ? apply(w, op) : DB_CONFLICT;
         ended = ends_burst(op->result) ? op->result : DB_OK;
     }
     if (ended == DB_OK && sqlite3_get_autocommit(w->conn->db))
