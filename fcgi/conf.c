@@ -98,6 +98,11 @@ static const struct key keys[] = {
      "a session that was not used for so long ends"},
     {"session_max", KIND_TIME, AT(session_max_ms), "90d", 60000, 400 * DAY_MS,
      "a session ends after this time in any case"},
+    {"courier", KIND_TEXT, AT(courier), "", 0, 0,
+     "program that delivers sends, none: another service runs it (default: hanji-courier beside "
+     "the running program)"},
+    {"courier_socket", KIND_TEXT, AT(courier_socket), "", 0, 0,
+     "socket by which it is woken, mode 0600 (default: the database's name with .courier)"},
     {"log_level", KIND_TEXT, AT(log_level_name), "info", 0, 0, "error, warn, info or debug"},
 };
 enum { KEYS = sizeof keys / sizeof *keys };
@@ -382,7 +387,8 @@ static void set_spool(struct conf *c)
 
 bool conf_finish(struct conf *c, struct conf_error *error)
 {
-    if (!beside_database(c, c->control, "control") || !beside_database(c, c->blobs, "blobs"))
+    if (!beside_database(c, c->control, "control") || !beside_database(c, c->blobs, "blobs") ||
+        !beside_database(c, c->courier_socket, "courier"))
         return conf_refuse(c, "database", "the name is too long", error);
     set_spool(c);
     if (!log_level_parse(c->log_level_name, &c->log_level))
@@ -428,6 +434,21 @@ static void print_list(const char *name, const char *list, FILE *out)
         fprintf(out, "%s = %.*s\n", name, (int)n, list);
         list += n + (list[n] == ',');
         list += strspn(list, " ");
+    }
+}
+
+void conf_to_environment(const struct conf *c)
+{
+    for (size_t i = 0; i < KEYS; i++) {
+        const void *at = (const char *)c + keys[i].offset;
+        uint64_t v = is_number(&keys[i]) ? *(const uint64_t *)at : 0;
+        char name[64], number[32];
+        if (c->origin[i] != CONF_FLAG)
+            continue;
+        snprintf(number, sizeof number, keys[i].kind == KIND_MODE ? "%04llo" : "%llu%s",
+                 (unsigned long long)v, keys[i].kind == KIND_TIME ? "ms" : "");
+        environment_name(&keys[i], name, sizeof name);
+        setenv(name, is_number(&keys[i]) ? number : (const char *)at, 1);
     }
 }
 

@@ -40,6 +40,8 @@ struct conf {
     char cors[CONF_TEXT_MAX];
     char basic[CONF_TEXT_MAX];
     char apps[CONF_TEXT_MAX];
+    char courier[CONF_TEXT_MAX];
+    char courier_socket[CONF_TEXT_MAX];
     char log_level_name[CONF_TEXT_MAX];
     enum log_level log_level;
     uint64_t socket_mode;
@@ -108,6 +110,9 @@ const char *conf_wanted(enum conf_unit unit);
 
 /* Prints the keys, their defaults and meanings, for --help. */
 void conf_help(FILE *out);
+
+/* Puts what flags have set into the environment, for a program of ours that is to see the same. */
+void conf_to_environment(const struct conf *c);
 
 /* Prints every key with its effective value, as a file that conf_load reads back. */
 void conf_print(const struct conf *c, FILE *out);

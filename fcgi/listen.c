@@ -26,7 +26,8 @@ int listen_inherited(void)
         return -1;
     /* Several workers may wait on it: one that comes late must not block in accept. */
     int flags = fcntl(FIRST_INHERITED, F_GETFL);
-    if (flags < 0 || fcntl(FIRST_INHERITED, F_SETFL, flags | O_NONBLOCK) != 0)
+    if (flags < 0 || fcntl(FIRST_INHERITED, F_SETFL, flags | O_NONBLOCK) != 0 ||
+        fcntl(FIRST_INHERITED, F_SETFD, FD_CLOEXEC) != 0)
         return -1;
     return FIRST_INHERITED;
 }
@@ -64,30 +65,55 @@ static bool give_to_group(const char *path, const char *group)
     return g != NULL && chown(path, (uid_t)-1, g->gr_gid) == 0;
 }
 
+/* The address of a socket that may be made there: of nothing, or in place of another socket. */
+static bool may_bind(const char *path, struct sockaddr_un *address, struct conf_error *error)
+{
+    struct stat st;
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address->sun_path)
+        return fail(error, path, "the name is too long for a unix socket") == 0;
+    memcpy(address->sun_path, path, strlen(path) + 1);
+    if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+        return fail(error, path,
+                    "something that is no socket is there; it is left as it is") == 0;
+    return true;
+}
+
+/* A socket of that type (SOCK_STREAM, SOCK_DGRAM) in place of what is there, -1 with error set. */
+static int bind_there(int type, const struct sockaddr_un *address, unsigned mode,
+                      struct conf_error *error)
+{
+    int fd = socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return fail(error, address->sun_path, strerror(errno));
+    unlink(address->sun_path);
+    mode_t old = umask(0777 & ~(mode_t)mode);
+    int rc = bind(fd, (const struct sockaddr *)address, sizeof *address);
+    int saved = errno;
+    umask(old);
+    if (rc == 0)
+        return fd;
+    close(fd);
+    return fail(error, address->sun_path, strerror(saved));
+}
+
+int listen_datagram(const char *path, struct conf_error *error)
+{
+    struct sockaddr_un address;
+    return may_bind(path, &address, error) ? bind_there(SOCK_DGRAM, &address, 0600, error) : -1;
+}
+
 int listen_unix(const char *path, unsigned mode, const char *group, int backlog,
                 struct conf_error *error)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct stat st;
-    if (strlen(path) >= sizeof address.sun_path)
-        return fail(error, path, "the name is too long for a unix socket");
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
-        return fail(error, path, "something that is no socket is there; it is left as it is");
+    struct sockaddr_un address;
+    if (!may_bind(path, &address, error))
+        return -1;
     if (alive(&address))
         return fail(error, path, "another server listens there");
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = bind_there(SOCK_STREAM, &address, mode, error);
     if (fd < 0)
-        return fail(error, path, strerror(errno));
-    unlink(path);
-    mode_t old = umask(0777 & ~(mode_t)mode);
-    int rc = bind(fd, (struct sockaddr *)&address, sizeof address);
-    int saved = errno;
-    umask(old);
-    if (rc != 0) {
-        close(fd);
-        return fail(error, path, strerror(saved));
-    }
+        return -1;
     if (!give_to_group(path, group)) {
         close(fd);
         snprintf(error->text, sizeof error->text,
@@ -97,7 +123,7 @@ int listen_unix(const char *path, unsigned mode, const char *group, int backlog,
     }
     if (listen(fd, backlog) == 0)
         return fd;
-    saved = errno;
+    int saved = errno;
     close(fd);
     return fail(error, path, strerror(saved));
 }

@@ -14,6 +14,10 @@ int listen_inherited(void);
 int listen_unix(const char *path, unsigned mode, const char *group, int backlog,
                 struct conf_error *error);
 
+/* Makes a datagram socket, mode 0600, in place of another that is there. Never blocks. Returns the
+ * descriptor, or -1 with error set. */
+int listen_datagram(const char *path, struct conf_error *error);
+
 /* Takes the lock that lets one server only serve a database, on "DATABASE.lock" by the database's
  * real name; -1 with error set when another holds it. Held until the descriptor is closed. A lock
  * file that root makes belongs to the owner of its folder, whom the server runs as. */

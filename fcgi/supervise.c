@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fcgi/errand.h"
 #include "fcgi/listen.h"
 #include "fcgi/log.h"
 
@@ -24,6 +25,7 @@ enum {
     PAUSE_FIRST_MS = 100,
     PAUSE_MOST_MS = 10000,
     LIVED_MS = 1000,
+    COURIER_LEAVES_MS = 3000, /* that it has at the end, while its reports are still taken */
     EX_UNAVAILABLE = 69,
     EX_CANNOT_EXEC = 71,
 };
@@ -44,10 +46,12 @@ struct supervisor {
     int lock, listener, control, signals;
     bool own_socket; /* we made the file, so we remove it */
     struct worker current, next, leaving;
+    struct errand courier;
     bool was_ready; /* a worker has been ready */
     bool stopping;
     uint64_t kill_at_ms;  /* while stopping, or while a worker leaves */
     uint64_t start_at_ms; /* a worker is due then; 0: none */
+    uint64_t end_at_ms;   /* workers are told to end then, or when the courier has left; 0: no */
     uint64_t pause_ms;
     int status;
 };
@@ -148,11 +152,12 @@ static void forget(struct worker *w)
  * cannot. */
 static void become_new(struct supervisor *s)
 {
-    char text[96];
-    int keep[] = {s->lock, s->listener, s->control, s->current.fd, s->leaving.fd};
-    snprintf(text, sizeof text, "%d,%d,%d,%d,%d,%d,%d,%d", s->lock, s->listener, s->control,
-             s->own_socket, (int)s->current.pid, s->current.fd, (int)s->leaving.pid,
-             s->leaving.fd);
+    char text[128];
+    int keep[] = {s->lock, s->listener, s->control, s->current.fd, s->leaving.fd,
+                  s->courier.socket};
+    snprintf(text, sizeof text, "%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d", s->lock, s->listener,
+             s->control, s->own_socket, (int)s->current.pid, s->current.fd, (int)s->leaving.pid,
+             s->leaving.fd, s->courier.socket, s->courier.own, (int)s->courier.pid);
     setenv(handover_env, text, 1);
     for (size_t i = 0; i < sizeof keep / sizeof *keep; i++)
         if (keep[i] >= 0)
@@ -165,23 +170,29 @@ static void become_new(struct supervisor *s)
             fcntl(keep[i], F_SETFD, FD_CLOEXEC);
 }
 
-/* In the new binary: takes up what the old one left. */
+/* In the new binary: takes up what the old one left. One from before there was a courier says less;
+ * what is said more than is known here must stand at the end. */
 static bool resume_handover(struct supervisor *s)
 {
     const char *text = getenv(handover_env);
-    int own, current, leaving;
+    int own, current, leaving, courier_own = 0, courier = 0;
     if (text == NULL ||
-        sscanf(text, "%d,%d,%d,%d,%d,%d,%d,%d", &s->lock, &s->listener, &s->control, &own, &current,
-               &s->current.fd, &leaving, &s->leaving.fd) != 8)
+        sscanf(text, "%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d", &s->lock, &s->listener, &s->control, &own,
+               &current, &s->current.fd, &leaving, &s->leaving.fd, &s->courier.socket,
+               &courier_own, &courier) < 8)
         return false;
     unsetenv(handover_env);
-    int kept[] = {s->lock, s->listener, s->control, s->current.fd, s->leaving.fd};
+    int kept[] = {s->lock, s->listener, s->control, s->current.fd, s->leaving.fd,
+                  s->courier.socket};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (kept[i] >= 0)
             fcntl(kept[i], F_SETFD, FD_CLOEXEC);
     s->own_socket = own != 0;
     s->current.pid = current;
     s->leaving.pid = leaving;
+    s->courier.own = courier_own != 0;
+    s->courier.pid = courier;
+    s->courier.started_ms = now_ms();
     s->current.ready = s->was_ready = true;
     s->current.started_ms = now_ms();
     s->kill_at_ms = now_ms() + s->config->conf->drain_timeout_ms + KILL_AFTER_DRAIN_MS;
@@ -254,12 +265,25 @@ static void current_ended(struct supervisor *s, int status)
     log_line(LOG_ERROR, "the worker ended", "how", how, NULL);
     if (!s->was_ready && !w.ready) {
         s->stopping = true;
+        errand_stop(&s->courier);
+        s->end_at_ms = now_ms() + COURIER_LEAVES_MS;
         s->status = WIFEXITED(status) && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : 1;
         return;
     }
     s->start_at_ms = now_ms() + pause_after(s, &w, status);
     if (s->start_at_ms <= now_ms())
         start_current(s);
+}
+
+static void end_workers(struct supervisor *s)
+{
+    const struct worker *all[] = {&s->current, &s->next, &s->leaving};
+    s->end_at_ms = 0;
+    errand_kill(&s->courier); /* losing a report only repeats a delivery */
+    s->kill_at_ms = now_ms() + s->config->conf->drain_timeout_ms + KILL_AFTER_DRAIN_MS;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]->pid > 0)
+            kill(all[i]->pid, SIGTERM);
 }
 
 static void reap(struct supervisor *s)
@@ -279,22 +303,23 @@ static void reap(struct supervisor *s)
             forget(&s->next);
         } else if (pid == s->leaving.pid) {
             forget(&s->leaving);
+        } else if (errand_ended(&s->courier, pid, status, now_ms()) && s->end_at_ms != 0) {
+            end_workers(s);
         }
     }
 }
 
+/* The courier is asked first: what it reports can still be written down. */
 static void stop(struct supervisor *s)
 {
-    const struct worker *all[] = {&s->current, &s->next, &s->leaving};
     if (s->stopping)
         return;
     s->stopping = true;
     s->start_at_ms = 0;
-    s->kill_at_ms = now_ms() + s->config->conf->drain_timeout_ms + KILL_AFTER_DRAIN_MS;
     notify("STOPPING=1");
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i]->pid > 0)
-            kill(all[i]->pid, SIGTERM);
+    s->end_at_ms = now_ms() + COURIER_LEAVES_MS;
+    if (!errand_stop(&s->courier))
+        end_workers(s);
 }
 
 static void hand_over(struct supervisor *s)
@@ -328,6 +353,9 @@ static void on_time(struct supervisor *s)
     uint64_t now = now_ms();
     if (s->start_at_ms != 0 && now >= s->start_at_ms)
         start_current(s);
+    if (s->end_at_ms != 0 && now >= s->end_at_ms)
+        end_workers(s);
+    errand_time(&s->courier, now);
     if (s->next.pid > 0 && now >= s->next.started_ms + READY_WITHIN_MS) {
         log_line(LOG_ERROR, "the new worker does not get ready; it is ended", NULL);
         kill(s->next.pid, SIGKILL);
@@ -340,16 +368,21 @@ static void on_time(struct supervisor *s)
         kill(s->leaving.pid, SIGKILL);
     if (s->stopping && s->current.pid > 0)
         kill(s->current.pid, SIGKILL);
+    if (s->courier.asked)
+        errand_kill(&s->courier);
 }
 
 static int wait_ms(const struct supervisor *s)
 {
-    uint64_t now = now_ms(), until = UINT64_MAX;
-    if (s->start_at_ms != 0)
+    uint64_t now = now_ms(), until = errand_due(&s->courier, now);
+    if (s->start_at_ms != 0 && s->start_at_ms < until)
         until = s->start_at_ms;
+    if (s->end_at_ms != 0 && s->end_at_ms < until)
+        until = s->end_at_ms;
     if (s->next.pid > 0 && s->next.started_ms + READY_WITHIN_MS < until)
         until = s->next.started_ms + READY_WITHIN_MS;
-    if (s->kill_at_ms != 0 && (s->stopping || s->leaving.pid > 0) && s->kill_at_ms < until)
+    bool leaves = s->stopping || s->leaving.pid > 0 || s->courier.asked;
+    if (s->kill_at_ms != 0 && leaves && s->kill_at_ms < until)
         until = s->kill_at_ms;
     if (until == UINT64_MAX)
         return -1;
@@ -374,6 +407,14 @@ static bool make_sockets(struct supervisor *s)
     return false;
 }
 
+/* Sends wait while it fails; everything else is served. */
+static void open_courier(struct supervisor *s)
+{
+    struct conf_error error;
+    if (!errand_open(&s->courier, s->config->conf, s->binary, &error))
+        log_line(LOG_ERROR, "no courier can be started", "reason", error.text, NULL);
+}
+
 static bool take_over_signals(struct supervisor *s)
 {
     static const int handled[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD, SIGUSR2};
@@ -395,13 +436,16 @@ static void find_binary(struct supervisor *s)
 static void poll_once(struct supervisor *s)
 {
     struct worker *workers[] = {&s->current, &s->next, &s->leaving};
-    struct pollfd fds[4] = {{.fd = s->signals, .events = POLLIN}};
+    struct pollfd fds[5] = {{.fd = s->signals, .events = POLLIN}};
     for (int i = 0; i < 3; i++)
         fds[i + 1] = (struct pollfd){.fd = workers[i]->fd, .events = POLLIN};
-    int n = poll(fds, 4, wait_ms(s));
+    fds[4] = (struct pollfd){.fd = errand_poll(&s->courier, now_ms()), .events = POLLIN};
+    int n = poll(fds, 5, wait_ms(s));
     for (int i = 0; n > 0 && i < 3; i++)
         if (fds[i + 1].revents != 0 && workers[i]->fd == fds[i + 1].fd)
             hear(s, workers[i]);
+    if (n > 0 && fds[4].revents != 0)
+        errand_readable(&s->courier, now_ms());
     if (n > 0 && fds[0].revents != 0)
         take_signals(s);
     on_time(s);
@@ -411,19 +455,24 @@ int supervise_run(const struct supervise_config *config)
 {
     static struct supervisor s;
     s.config = config;
-    s.current.fd = s.next.fd = s.leaving.fd = s.control = s.listener = -1;
+    s.current.fd = s.next.fd = s.leaving.fd = s.control = s.listener = s.courier.socket = -1;
     find_binary(&s);
     if (!take_over_signals(&s))
         return EX_CANNOT_EXEC;
     if (!resume_handover(&s)) {
         if (!make_sockets(&s))
             return EX_UNAVAILABLE;
+        open_courier(&s);
         start_current(&s);
     } else {
+        open_courier(&s);
+        errand_replace(&s.courier); /* by the program that came with this one */
         reap(&s);
     }
-    while (!s.stopping || s.current.pid > 0 || s.next.pid > 0 || s.leaving.pid > 0)
+    while (!s.stopping || s.current.pid > 0 || s.next.pid > 0 || s.leaving.pid > 0 ||
+           s.courier.pid > 0)
         poll_once(&s);
+    errand_close(&s.courier);
     if (s.own_socket)
         unlink(config->conf->socket);
     unlink(config->conf->control);

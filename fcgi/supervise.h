@@ -5,9 +5,11 @@
  * once; one that ends early is started again with growing pauses; a first one that never gets ready
  * ends the supervisor with its status, so that a wrong configuration is seen at once.
  *
- * SIGTERM, SIGINT: drain the worker, then end with 0. SIGUSR2: start a worker from the binary now
- * on disk; when it is ready drain the old one and become the new binary too (same process id); when
- * it is not ready in time nothing changes. */
+ * It also starts the courier when something is to be sent (fcgi/errand.h).
+ *
+ * SIGTERM, SIGINT: end the courier, drain the worker, then end with 0. SIGUSR2: start a worker from
+ * the binary now on disk; when it is ready drain the old one and become the new binary too (same
+ * process id); when it is not ready in time nothing changes. */
 #ifndef HANJI_FCGI_SUPERVISE_H
 #define HANJI_FCGI_SUPERVISE_H
 

@@ -564,7 +564,8 @@ END_TEST
 START_TEST(help_and_print_name_every_key)
 {
     static const char *const texts[] = {"database", "socket", "socket_group", "control", "public", "sites", "cors", "basic",
-                                        "apps", "blobs", "sendfile_header", "log_level"};
+                                        "apps", "blobs", "sendfile_header", "courier", "courier_socket",
+                                        "log_level"};
     size_t n;
     char name[64];
     FILE *f = fopen(temp_path("help"), "w");
