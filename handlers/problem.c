@@ -41,6 +41,7 @@ struct saying {
     const char *detail;
     struct str request_id;
     const struct problem_part *part; /* NULL: the whole request */
+    const struct problem_cause *cause; /* NULL: it has no code */
     struct str login; /* a link to where one can log in, or nothing */
 };
 
@@ -54,6 +55,14 @@ static void as_json(struct json *j, const struct saying *s)
     json_string(j, (struct str){s->detail, strlen(s->detail)});
     json_raw(j, ",\"request_id\":");
     json_string(j, s->request_id);
+    if (s->cause != NULL) {
+        json_raw(j, ",\"code\":");
+        json_string(j, (struct str){s->cause->code, strlen(s->cause->code)});
+    }
+    if (s->cause != NULL && s->cause->expected > 0) {
+        json_raw(j, ",\"expected\":");
+        json_u64(j, s->cause->expected);
+    }
     if (s->part != NULL) {
         json_raw(j, ",\"index\":");
         json_u64(j, s->part->index);
@@ -126,15 +135,16 @@ static bool printable(struct str s)
     return true;
 }
 
-static void answer(struct call *c, unsigned status, const char *detail,
-                   struct problem_header header, const struct problem_part *part)
+/* Says it; the request's id is filled in. */
+static void answer(struct call *c, struct saying s, struct problem_header header)
 {
     struct about a = about(c);
     struct buf *text = &session_of(c)->text;
     struct json j = json_start(text);
+    unsigned status = s.status;
     if (!printable(a.request_id))
         a.request_id = STR_LIT("");
-    struct saying s = {status, detail, a.request_id, part, {NULL, 0}};
+    s.request_id = a.request_id;
     if (status == 401 && a.browser && c->req != NULL && c->req->method == METHOD_GET)
         s.login = login_link(c);
     if (a.browser)
@@ -142,7 +152,7 @@ static void answer(struct call *c, unsigned status, const char *detail,
     else
         as_json(&j, &s);
     if (status >= 500)
-        log_line(status == 500 ? LOG_WARN : LOG_DEBUG, detail, "status", resp_reason(status),
+        log_line(status == 500 ? LOG_WARN : LOG_DEBUG, s.detail, "status", resp_reason(status),
                  "request", a.request_id.p, "method", c->req ? c->req->method_name.p : "", "path",
                  c->req ? c->req->path.p : "", NULL);
     resp_reset(c->resp);
@@ -159,18 +169,26 @@ static void answer(struct call *c, unsigned status, const char *detail,
 void problem_with(struct call *c, unsigned status, const char *detail,
                   struct problem_header header)
 {
-    answer(c, status, detail, header, NULL);
+    answer(c, (struct saying){.status = status, .detail = detail}, header);
 }
 
 void problem(struct call *c, unsigned status, const char *detail)
 {
-    answer(c, status, detail, (struct problem_header){NULL, NULL}, NULL);
+    answer(c, (struct saying){.status = status, .detail = detail},
+           (struct problem_header){NULL, NULL});
 }
 
 void problem_at(struct call *c, unsigned status, const char *detail,
                 const struct problem_part *part)
 {
-    answer(c, status, detail, (struct problem_header){NULL, NULL}, part);
+    answer(c, (struct saying){.status = status, .detail = detail, .part = part},
+           (struct problem_header){NULL, NULL});
+}
+
+void problem_coded(struct call *c, unsigned status, const char *detail,
+                   const struct problem_cause *cause)
+{
+    answer(c, (struct saying){.status = status, .detail = detail, .cause = cause}, cause->header);
 }
 
 static void wal_limit(struct call *c, int64_t pid)

@@ -27,6 +27,17 @@ struct problem_part {
 void problem_at(struct call *c, unsigned status, const char *detail,
                 const struct problem_part *part);
 
+/* For programs that must tell one cause from another: the members code, a word, and expected, a
+ * number that would have been right (left out where 0). */
+struct problem_cause {
+    const char *code;
+    uint64_t expected;
+    struct problem_header header;
+};
+
+void problem_coded(struct call *c, unsigned status, const char *detail,
+                   const struct problem_cause *cause);
+
 /* The answer for a cause the store named. pid: with DB_WAL_LIMIT, who pins the log (0: unknown). */
 void problem_result(struct call *c, enum db_result result, int64_t pid);
 
