@@ -43,6 +43,7 @@ struct req {
     struct str if_range;
     struct str range;
     struct str idempotency_key;
+    struct str webhook_id, webhook_timestamp, webhook_signature;
     struct str accept;
     struct str last_event_id;
     struct str document_uri, request_uri;
