@@ -253,7 +253,8 @@ static bool start_spool(struct frame *f, const struct frame_limits *limits)
 static bool in_memory(struct frame *f, const struct frame_limits *limits, const unsigned char *p,
                       size_t n)
 {
-    size_t most = limits->spool != NULL ? limits->memory_max : limits->body_max;
+    bool in_parts = limits->spool != NULL && !f->stays;
+    size_t most = in_parts ? limits->memory_max : limits->body_max;
     if (!buf_reserve(&f->body, n, most) || !charge(f, f->body.cap))
         return false;
     memcpy(f->body.data + f->body.len, p, n);
@@ -265,6 +266,16 @@ static enum frame_body cause(const struct frame_limits *limits)
 {
     bool space = errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO;
     return limits->spool != NULL && space ? FRAME_BODY_NO_SPACE : FRAME_BODY_NO_MEMORY;
+}
+
+/* True when this body, for which memory_max is too little, is of those that must not be in a
+ * file. */
+static bool stays(struct frame *f, const struct frame_limits *limits)
+{
+    if (!f->stays && limits->unspooled != NULL && f->params.len > FRAME_PARAMS_AT)
+        f->stays = frame_unspooled(f->params.data + FRAME_PARAMS_AT,
+                                   f->params.len - FRAME_PARAMS_AT, limits->unspooled);
+    return f->stays;
 }
 
 static void take_stdin(struct frame *f, const struct frame_limits *limits, const unsigned char *p,
@@ -279,6 +290,12 @@ static void take_stdin(struct frame *f, const struct frame_limits *limits, const
     }
     if (!f->spooled && in_memory(f, limits, p, n))
         return;
+    if (!f->spooled && stays(f, limits)) {
+        errno = ENOMEM;
+        if (!in_memory(f, limits, p, n))
+            drop_body(f, cause(limits));
+        return;
+    }
     if ((!f->spooled && !start_spool(f, limits)) || !spool_write(f->spool_fd, p, n))
         drop_body(f, cause(limits));
 }
@@ -383,6 +400,7 @@ void frame_reset(struct frame *f)
     f->header_len = 0;
     f->begun = f->params_done = f->keep = false;
     f->id = 0;
+    f->stays = false;
     f->body_state = FRAME_BODY_OK;
     f->body_bytes = 0;
     f->params.len = 0;

@@ -69,6 +69,8 @@ struct frame_limits {
     size_t body_max;     /* bytes of one body that are kept */
     size_t memory_max;   /* bytes of it that are kept in memory; beyond, it goes to a file */
     const char *spool;   /* folder of that file; NULL: no body goes to a file */
+    const char *const *unspooled; /* paths below the mount whose bodies never do: those that end in
+                                     '/' with what is below them; NULL behind the last */
 };
 
 struct frame {
@@ -93,6 +95,7 @@ struct frame {
     struct buf params;   /* name-value pairs, from FRAME_PARAMS_AT on; room for records around */
     struct buf body;
     bool spooled; /* the body is in the file, body is empty */
+    bool stays;   /* the body is of a path of limits.unspooled, and larger than memory_max */
     int spool_fd;
     struct buf replies;
 };
@@ -134,6 +137,9 @@ bool frame_pairs_ok(const unsigned char *p, size_t n);
 /* Reads the next pair of a block that frame_pairs_ok accepted, or checks as it goes. Returns the
  * bytes it took, 0 when the block is broken. */
 size_t frame_pair(const unsigned char *p, size_t n, struct str *name, struct str *value);
+
+/* True when the parameters say a path that is one of limits.unspooled: fcgi/unspooled.c. */
+bool frame_unspooled(const unsigned char *pairs, size_t n, const char *const *paths);
 
 /* Writes the 8 bytes of a record header. */
 void frame_put_header(unsigned char *p, enum frame_type type, uint16_t id, size_t content);

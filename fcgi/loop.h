@@ -92,6 +92,7 @@ struct loop_app {
     void (*poked)(void *thread); /* after loop_poke; calls meanwhile are one */
     void (*timer)(void *thread); /* when what loop_timer asked for is due */
     void (*drain)(void *thread); /* once, when draining begins: end what would wait */
+    const char *const *unspooled; /* as in struct frame_limits */
     void *arg;
 };
 

@@ -265,6 +265,9 @@ static void round_end(void *thread)
         buf_free(&s->text);
 }
 
+/* What these say may be sealed before it is stored. */
+static const char *const unspooled[] = {"/sends/", "/batch", NULL};
+
 const struct loop_app store_app = {
     .open = open_session,
     .close = close_session,
@@ -273,6 +276,7 @@ const struct loop_app store_app = {
     .poked = poked,
     .timer = timer,
     .drain = drain,
+    .unspooled = unspooled,
 };
 
 struct session *session_of(const struct call *c)

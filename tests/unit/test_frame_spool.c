@@ -203,6 +203,81 @@ START_TEST(no_body_goes_to_a_file)
 }
 END_TEST
 
+/* Which paths' bodies never go to a file. */
+static const struct {
+    const char *mount, *uri, *target; /* NULL: not sent */
+    bool file;
+} places[] = {
+    {NULL, "/sends/orders", "/x", false},
+    {NULL, "/batch", "/batch", false},
+    {"", "/sends/a,b", NULL, false},
+    {"/h", "/h/sends/orders", NULL, false},
+    {"/h/", "/h/batch", NULL, false},
+    {NULL, NULL, "/sends/orders?x=1", false},
+    {NULL, NULL, "/%73ends//orders", false},
+    {"/h", NULL, "/x/../h/sends/a", false},
+    {NULL, "/docs/sends/orders", "/sends/orders", true},
+    {NULL, "/sends", NULL, true},
+    {NULL, "/batches", NULL, true},
+    {NULL, "/batch/", NULL, true},
+    {"/h", "/sends/orders", NULL, true},
+    {"/sends", "/sends/orders", NULL, true},
+    {NULL, "/h/sends/orders", NULL, true},
+    {NULL, NULL, "/docs/x?/sends/", true},
+    {NULL, NULL, NULL, true},
+};
+
+static const char *const unspooled[] = {"/sends/", "/batch", NULL};
+
+static enum frame_result feed_to(struct frame *f, const struct frame_limits *limits, int i, size_t n)
+{
+    struct buf in = {0}, pairs = {0};
+    rec_text(&pairs, "REQUEST_METHOD", "POST");
+    if (places[i].mount != NULL)
+        rec_text(&pairs, "SCRIPT_NAME", places[i].mount);
+    if (places[i].uri != NULL)
+        rec_text(&pairs, "DOCUMENT_URI", places[i].uri);
+    if (places[i].target != NULL)
+        rec_text(&pairs, "REQUEST_URI", places[i].target);
+    rec_begin(&in, 1);
+    rec_params(&in, 1, &pairs, 1000);
+    rec_stdin(&in, 1, text, n, 4000);
+    enum frame_result result = feed(f, limits, &in, 0);
+    buf_free(&in);
+    buf_free(&pairs);
+    return result;
+}
+
+START_TEST(where_it_stays_in_memory)
+{
+    struct frame f = {0};
+    const struct frame_limits limits = {.body_max = 100000, .memory_max = 1000, .spool = folder, .unspooled = unspooled};
+    ck_assert_int_eq(feed_to(&f, &limits, _i, 50000), FRAME_REQUEST);
+    ck_assert_int_eq(f.body_state, FRAME_BODY_OK);
+    ck_assert_uint_eq(f.body.len, places[_i].file ? 0 : 50000);
+    ck_assert_int_eq(f.spooled, places[_i].file);
+    frame_reset(&f);
+    ck_assert_int_eq(feed_body(&f, limits, 1001, 4000), FRAME_REQUEST); /* the next one is another */
+    ck_assert(f.spooled);
+    frame_free(&f);
+}
+END_TEST
+
+START_TEST(what_stays_in_memory_has_its_bounds)
+{
+    struct frame f = {0};
+    struct frame_limits limits = {.body_max = 100000, .memory_max = 1000, .spool = folder, .unspooled = unspooled};
+    ck_assert_int_eq(feed_to(&f, &limits, 0, 100001), FRAME_REQUEST);
+    ck_assert_int_eq(f.body_state, FRAME_BODY_TOO_LARGE);
+    frame_reset(&f);
+    frame_set_budget(40000);
+    ck_assert_int_eq(feed_to(&f, &limits, 0, 90000), FRAME_REQUEST);
+    ck_assert_int_eq(f.body_state, FRAME_BODY_NO_MEMORY);
+    ck_assert_uint_eq(f.charged, 0);
+    frame_free(&f);
+}
+END_TEST
+
 START_TEST(no_room_on_the_disk)
 {
     struct frame f = {0};
@@ -267,6 +342,8 @@ int main(void)
     tcase_add_test(t, too_large_gives_the_file_back);
     tcase_add_test(t, no_folder_for_it);
     tcase_add_test(t, no_body_goes_to_a_file);
+    tcase_add_loop_test(t, where_it_stays_in_memory, 0, COUNT(places));
+    tcase_add_test(t, what_stays_in_memory_has_its_bounds);
     tcase_add_test(t, no_room_on_the_disk);
     tcase_add_test(t, no_descriptor_for_it);
     tcase_add_test(t, without_memory_a_small_body_goes_to_a_file);
