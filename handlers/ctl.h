@@ -7,6 +7,7 @@
 
 #include "db/op.h"
 #include "fcgi/conf.h"
+#include "seal/card.h"
 
 enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2 };
 
@@ -47,5 +48,20 @@ void ctl_print_lines(const char *p, size_t n);
 
 /* A field of a table: Unix seconds as RFC 3339, or "never" for 0. */
 void ctl_print_time(int64_t unix_s, char end);
+
+/* A card that an argument gave, as text of n bytes with a NUL behind, and as it was read. */
+struct ctl_card {
+    struct seal_card card;
+    size_t n;
+    char text[SEAL_CARD_MAX];
+};
+
+/* Reads and verifies the card that an argument gives: the name of a file, "-" for standard input,
+ * or the text itself, which begins with '{'. False when it said on standard error what is wrong. */
+bool ctl_card(const char *command, const char *from, struct ctl_card *c)
+    __attribute__((warn_unused_result));
+
+/* Two lines, fingerprint and identity, so that a person can compare them. */
+void ctl_card_tell(const struct seal_card *card, FILE *out);
 
 #endif
