@@ -246,9 +246,9 @@ install: all
 	for app in scores household; do [ ! -d handlers/bundled/$$app ] || (cd handlers/bundled && find $$app -type f | \
 		while read -r file; do install -D -m 644 "$$file" '$(DESTDIR)$(PREFIX)/share/hanji/apps/'"$$file"; done); done
 	install -m 644 LICENSE '$(DESTDIR)$(PREFIX)/share/doc/hanji/LICENSE'
-	install -m 644 deploy/systemd/hanji.socket '$(DESTDIR)$(UNITDIR)/hanji.socket'
-	sed 's|@PREFIX@|$(PREFIX)|g' deploy/systemd/hanji.service >'$(DESTDIR)$(UNITDIR)/hanji.service'
-	chmod 644 '$(DESTDIR)$(UNITDIR)/hanji.service'
+	for unit in hanji.socket hanji.service hanji-courier.socket hanji-courier.service; do \
+		sed 's|@PREFIX@|$(PREFIX)|g' deploy/systemd/$$unit >'$(DESTDIR)$(UNITDIR)/'$$unit && \
+		chmod 644 '$(DESTDIR)$(UNITDIR)/'$$unit || exit 1; done
 
 clean: ; rm -rf build
 

@@ -4,8 +4,8 @@
 # install.sh --purge                                   … and removes those too
 #
 # Needs root and Debian; safe to run again (that is also how to upgrade). It makes the system user hanji,
-# /var/lib/hanji, /var/cache/hanji, /srv/hanji/apps, /etc/hanji/hanji.conf (kept if it is there), the program and its man pages in /usr/local,
-# systemd units, and three nginx files: conf.d/hanji-upstream.conf, snippets/hanji-params.conf, snippets/hanji-locations.conf.
+# /var/lib/hanji, /var/cache/hanji, /srv/hanji/apps, /etc/hanji/hanji.conf (kept if it is there), the programs and their man pages in
+# /usr/local, systemd units, and three nginx files: conf.d/hanji-upstream.conf, snippets/hanji-params.conf, snippets/hanji-locations.conf.
 # Files that you changed are kept, the new version beside them as FILE.new. If `nginx -t` objects, nginx's files are put
 # back as they were.
 #   --mount         mount below this path of the site (the one used before; at first its root, /)
@@ -75,6 +75,17 @@ render_nginx() { # nginx-conf/ for this mount, into $work/new
     sed -e "s|^\(location [= ]*\)/|\1$mount/|" \
         -e "s|^    fastcgi_param SCRIPT_NAME .*|    fastcgi_param SCRIPT_NAME \"$mount\" if_not_empty;|" \
         nginx-conf/hanji-locations.conf >"$work/new/snippets/hanji-locations.conf"
+}
+
+# With systemd the courier is a unit of its own, which has the network and the server has not.
+units_courier() {
+    local conf=/etc/hanji/hanji.conf
+    has_key() { grep -q "^[[:blank:]]*$1[[:blank:]]*=" $conf; }
+    if ! has_key courier; then
+        printf '\n# hanji-courier.socket wakes hanji-courier.service.\ncourier = none\n' >>$conf
+        has_key courier_socket || printf 'courier_socket = /run/hanji/courier.sock\n' >>$conf
+        say "courier = none was added to $conf: hanji-courier.service delivers what is sent"
+    fi
 }
 
 running() { # the processes of the installed program, supervisor first
@@ -162,6 +173,7 @@ install_hanji() {
         printf '\napps = %s\n' $apps >>/etc/hanji/hanji.conf
         say "apps = $apps was added to /etc/hanji/hanji.conf"
     fi
+    if with_systemd; then units_courier; fi
     # For hanji and nginx's workers to read; root writes there, or whoever is given the folder.
     install -d -o root -g root -m 755 "${apps%/*}" $apps
     # For nginx's workers to read, for nobody else: hanji's group is in no way theirs.
@@ -178,10 +190,10 @@ install_hanji() {
 
     if with_systemd; then
         systemctl daemon-reload
-        systemctl enable -q hanji.socket hanji.service
-        systemctl start hanji.socket
-        systemctl restart hanji.service
-        say "hanji.socket and hanji.service run"
+        systemctl enable -q hanji.socket hanji.service hanji-courier.socket
+        systemctl start hanji.socket hanji-courier.socket
+        systemctl restart hanji.service # the courier, too, if it runs
+        say "hanji.socket, hanji.service and hanji-courier.socket run"
     elif [ -n "$(running)" ]; then
         say "an older hanji runs; \`kill -USR2 $(running | head -n 1)\` hands over to the new one"
     else
@@ -206,10 +218,12 @@ uninstall_hanji() {
         die "hanji runs (pid $(running | paste -sd ' ')): end it first; nothing was removed"
     fi
     drop_nginx
-    if with_systemd; then systemctl disable -q --now hanji.service hanji.socket 2>/dev/null || true; fi
-    rm -f "$units/hanji.service" "$units/hanji.socket"
+    if with_systemd; then
+        systemctl disable -q --now hanji-courier.socket hanji-courier.service hanji.service hanji.socket 2>/dev/null || true
+    fi
+    for unit in hanji.service hanji.socket hanji-courier.service hanji-courier.socket; do rm -f "$units/$unit"; done
     if with_systemd; then systemctl daemon-reload; fi
-    rm -f "$prefix/bin/hanji"
+    rm -f "$prefix/bin/hanji" "$prefix/bin/hanji-courier"
     rm -rf "${blobs%/*}"
     for page in docs/man/*.[1-9]; do rm -f "$prefix/share/man/man${page##*.}/${page##*/}"; done
     rm -rf "$share" "$prefix/share/doc/hanji"

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.." || exit 1
 : "${MAKE:=make}" "${JOBS:=$(nproc)}" "${BUILD:=build}"
 export MAKE JOBS BUILD
 unset MAKEFLAGS MFLAGS MAKELEVEL
-[ $# -gt 0 ] || set -- rooms linked size documented openapi tests shell man nginx compile cppcheck tidy
+[ $# -gt 0 ] || set -- rooms linked size documented openapi tests shell man nginx units compile cppcheck tidy
 failed=''
 for check in "$@"; do
     from=$(date +%s)
