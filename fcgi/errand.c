@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -210,4 +211,56 @@ void errand_close(struct errand *e)
     close(e->socket);
     e->socket = -1;
     e->own = false;
+}
+
+bool errand_call(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return false;
+    bool ok = sendto(fd, "n", 1, MSG_NOSIGNAL, (struct sockaddr *)&address, sizeof address) == 1 ||
+              errno == EAGAIN;
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return ok;
+}
+
+static int open_lock(const char *database, int flags)
+{
+    char path[PATH_MAX + 16], real[PATH_MAX];
+    snprintf(path, sizeof path, "%s.courier.lock",
+             realpath(database, real) != NULL ? real : database);
+    return open(path, flags | O_CLOEXEC, 0600);
+}
+
+/* A lock of the open file, not of the process (F_SETLK), whom every close of that file would cost
+ * it; and not flock's, which nobody can ask about without taking it. */
+int errand_lock(const char *database)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int fd = open_lock(database, O_RDWR | O_CREAT);
+    if (fd < 0 || fcntl(fd, F_OFD_SETLK, &lock) == 0)
+        return fd;
+    int saved = errno == EACCES ? EAGAIN : errno;
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+bool errand_locked(const char *database)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int fd = open_lock(database, O_RDONLY);
+    if (fd < 0)
+        return false;
+    bool taken = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    close(fd);
+    return taken;
 }

@@ -56,4 +56,16 @@ bool errand_stop(struct errand *e);
 void errand_kill(const struct errand *e);
 void errand_close(struct errand *e);
 
+/* In the courier: takes the lock that lets one only deliver for a database, on
+ * "DATABASE.courier.lock" by the database's real name, and returns its descriptor; -1 with errno
+ * set, EAGAIN: another has it. It goes with the process. */
+int errand_lock(const char *database) __attribute__((warn_unused_result));
+
+/* Any thread, any process: is it taken? Takes nothing itself, not for a moment. */
+bool errand_locked(const char *database);
+
+/* In the worker, any thread: puts a datagram into the socket of that name, or finds that some lie
+ * there already. Never blocks. False with errno set: nobody owns one. */
+bool errand_call(const char *path);
+
 #endif

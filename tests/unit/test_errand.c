@@ -303,6 +303,51 @@ START_TEST(a_stale_socket_is_replaced_and_nothing_else_is)
 }
 END_TEST
 
+START_TEST(one_only_has_the_lock)
+{
+    const char *db = temp_file("lock.db", "", 0);
+    ck_assert(!errand_locked(db));
+    int fd = errand_lock(db);
+    ck_assert_int_ge(fd, 0);
+    ck_assert(errand_locked(db));
+    ck_assert_int_eq(errand_lock(db), -1);
+    ck_assert_int_eq(errno, EAGAIN);
+    ck_assert(errand_locked(db)); /* asking and failing have cost it nothing */
+    ck_assert_int_eq(symlink(db, temp_path("other.db")), 0);
+    ck_assert_int_eq(errand_lock(temp_path("other.db")), -1);
+    ck_assert_int_eq(access(temp_path("other.db.courier.lock"), F_OK), -1);
+    close(fd);
+    ck_assert(!errand_locked(db));
+    fd = errand_lock(temp_path("other.db"));
+    ck_assert(errand_locked(db));
+    close(fd);
+    ck_assert_int_eq(errand_lock(temp_path("no/such.db")), -1);
+    ck_assert(!errand_locked(temp_path("no/such.db")));
+}
+END_TEST
+
+START_TEST(whom_nobody_hears_is_told)
+{
+    opened("#!/bin/sh\n");
+    for (int i = 0; i < 100; i++)
+        ck_assert(errand_call(conf.courier_socket)); /* some lie there: that is enough */
+    errand_close(&e);
+    ck_assert(!errand_call(conf.courier_socket));
+    ck_assert_int_eq(errno, ENOENT);
+    int left = socket(AF_UNIX, SOCK_DGRAM, 0);
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    memcpy(a.sun_path, conf.courier_socket, strlen(conf.courier_socket) + 1);
+    ck_assert_int_eq(bind(left, (struct sockaddr *)&a, sizeof a), 0);
+    close(left);
+    ck_assert(!errand_call(conf.courier_socket));
+    ck_assert_int_eq(errno, ECONNREFUSED);
+    char name[160] = "";
+    memset(name, 'x', sizeof name - 1);
+    ck_assert(!errand_call(name));
+    ck_assert_int_eq(errno, ENAMETOOLONG);
+}
+END_TEST
+
 START_TEST(a_name_has_a_length)
 {
     char name[160] = "/tmp/";
@@ -334,6 +379,8 @@ int main(void)
     tcase_add_test(t, it_lies_beside_the_program);
     tcase_add_test(t, a_socket_is_kept_unless_it_is_to_have_another_name);
     tcase_add_test(t, a_stale_socket_is_replaced_and_nothing_else_is);
+    tcase_add_test(t, one_only_has_the_lock);
+    tcase_add_test(t, whom_nobody_hears_is_told);
     tcase_add_test(t, a_name_has_a_length);
     return run_suite(s);
 }
