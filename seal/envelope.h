@@ -4,6 +4,8 @@
  *    "from":KEYID,"to":[{"key":KEYID,"box":BASE64}],"kc":BASE64,"ct":BASE64,"sig":BASE64
  *    ,"ord":"fifo","seq":42,"prev":BASE64,"proof":BASE64}
  *
+ * in this order and without white space: there is one spelling of an envelope, any other is refused.
+ *
  * Made when a message is accepted: everything up to sig. seq and prev are known only in the
  * transaction that stores it, so the courier adds ord, seq, prev and the proof, which it signs with
  * the identity, when it first sends. docs/sends.md has the canonical header, domain strings and
@@ -46,16 +48,17 @@ enum seal_envelope {
     SEAL_ENVELOPE_SENDER,     /* from is not an identity the caller trusts */
     SEAL_ENVELOPE_SIGNATURE,  /* sig or proof does not verify */
     SEAL_ENVELOPE_RECIPIENT,  /* none of the keys is one of ours */
-    SEAL_ENVELOPE_UNOPENABLE, /* the box, the commitment or the text does not open, or does not agree */
+    SEAL_ENVELOPE_UNOPENABLE, /* box, commitment or text does not open, or they do not agree */
     SEAL_ENVELOPE_NO_MEMORY,
 };
 
 /* Bytes of the JSON of a letter up to sig, with the closing brace. */
 size_t seal_envelope_bytes(const struct seal_letter *l);
 
-/* Seals and signs into out, which has that room (and a NUL); *n its length; hash is the message's, for the chain.
- * OK, NO_MEMORY, MALFORMED (a recipient's key is of low order, a text is too long or has no such
- * form), SENDER (the set has no identity now). Plaintext copies are overwritten. */
+/* Seals and signs into out, which has that room (and one more for a NUL); *n is its length, hash the
+ * message's, for the chain. OK, NO_MEMORY, MALFORMED (a recipient's key is of low order, a text is
+ * too long or has no such form), SENDER (the set has no identity now). Copies of the plaintext are
+ * overwritten. */
 enum seal_envelope seal_envelope_make(const struct seal_keys *keys, const struct seal_letter *l,
                                       char *out, size_t *n, unsigned char hash[SEAL_HASH_BYTES])
     __attribute__((warn_unused_result));
@@ -87,8 +90,9 @@ bool seal_envelope_from(struct seal_text stored, unsigned char id[SEAL_KEY_ID_BY
     __attribute__((warn_unused_result));
 
 /* What is sent in the place of a message that a person skipped: a signed tombstone, so that the
- * receiver's chain stays whole. {"v":1,"skip":true,"id":…,"line":…,"from":…,"ord":…,"seq":…,
- * "prev":…,"hash":…,"proof":…}. Returns the length in out (SEAL_TOMBSTONE_MAX), 0: no such key. */
+ * receiver's chain stays whole.
+ *   {"v":1,"skip":true,"id":…,"line":…,"from":…,"ord":…,"seq":…,"prev":…,"hash":…,"proof":…}
+ * Returns the length in out (SEAL_TOMBSTONE_MAX), 0: no such key, or a text has no such form. */
 enum { SEAL_TOMBSTONE_MAX = 1024 };
 size_t seal_tombstone_make(const struct seal_keys *keys, const struct seal_key *identity,
                            struct seal_text id, const struct seal_place *p, char *out)
@@ -109,8 +113,8 @@ struct seal_opened {
 typedef bool seal_trust_fn(void *arg, const unsigned char id[SEAL_KEY_ID_BYTES],
                            unsigned char key[SEAL_KEY_BYTES]);
 
-/* Parses, verifies both signatures, opens, compares; in that order, and nothing of the plaintext is there unless all of
- * it held. seal_opened_free in any case. */
+/* Parses, verifies both signatures, opens, compares; in that order, and nothing of the plaintext is
+ * there unless all of it held. seal_opened_free in any case. */
 enum seal_envelope seal_envelope_open(const struct seal_keys *keys, struct seal_text json,
                                       seal_trust_fn *trust, void *arg, struct seal_opened *opened)
     __attribute__((warn_unused_result));
