@@ -166,8 +166,8 @@ size_t seal_padded_bytes(size_t body_bytes)
     return n <= class_ ? class_ : (n + CLASS_STEP - 1) / CLASS_STEP * CLASS_STEP;
 }
 
-/* The text that is encrypted: magic, the header's hash, the body, 0x80 and noughts (ISO/IEC 7816-4).
- * With room for the tag; NULL: memory is short. */
+/* The text that is encrypted: magic, the header's hash, the body, 0x80 and noughts (ISO/IEC
+ * 7816-4). With room for the tag; NULL: memory is short. */
 static unsigned char *plaintext(struct seal_text body, const unsigned char *header, size_t *n)
 {
     *n = seal_padded_bytes(body.n);

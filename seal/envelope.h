@@ -4,7 +4,8 @@
  *    "from":KEYID,"to":[{"key":KEYID,"box":BASE64}],"kc":BASE64,"ct":BASE64,"sig":BASE64
  *    ,"ord":"fifo","seq":42,"prev":BASE64,"proof":BASE64}
  *
- * in this order and without white space: there is one spelling of an envelope, any other is refused.
+ * in this order and without white space: there is one spelling of an envelope, any other is
+ * refused.
  *
  * Made when a message is accepted: everything up to sig. seq and prev are known only in the
  * transaction that stores it, so the courier adds ord, seq, prev and the proof, which it signs with
@@ -55,8 +56,8 @@ enum seal_envelope {
 /* Bytes of the JSON of a letter up to sig, with the closing brace. */
 size_t seal_envelope_bytes(const struct seal_letter *l);
 
-/* Seals and signs into out, which has that room (and one more for a NUL); *n is its length, hash the
- * message's, for the chain. OK, NO_MEMORY, MALFORMED (a recipient's key is of low order, a text is
+/* Seals and signs into out, which has that room (and one more for a NUL); *n is its length, hash
+ * the message's, for the chain. OK, NO_MEMORY, MALFORMED (a recipient's key is of low order, a text is
  * too long or has no such form), SENDER (the set has no identity now). Copies of the plaintext are
  * overwritten. */
 enum seal_envelope seal_envelope_make(const struct seal_keys *keys, const struct seal_letter *l,
