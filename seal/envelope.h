@@ -57,9 +57,9 @@ enum seal_envelope {
 size_t seal_envelope_bytes(const struct seal_letter *l);
 
 /* Seals and signs into out, which has that room (and one more for a NUL); *n is its length, hash
- * the message's, for the chain. OK, NO_MEMORY, MALFORMED (a recipient's key is of low order, a text is
- * too long or has no such form), SENDER (the set has no identity now). Copies of the plaintext are
- * overwritten. */
+ * the message's, for the chain. OK, NO_MEMORY, MALFORMED (a recipient's key is of low order, a text
+ * is too long or has no such form), SENDER (the set has no identity now). Copies of the plaintext
+ * are overwritten. */
 enum seal_envelope seal_envelope_make(const struct seal_keys *keys, const struct seal_letter *l,
                                       char *out, size_t *n, unsigned char hash[SEAL_HASH_BYTES])
     __attribute__((warn_unused_result));
