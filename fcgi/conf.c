@@ -98,6 +98,8 @@ static const struct key keys[] = {
      "a session that was not used for so long ends"},
     {"session_max", KIND_TIME, AT(session_max_ms), "90d", 60000, 400 * DAY_MS,
      "a session ends after this time in any case"},
+    {"keys", KIND_TEXT, AT(keys), "", 0, 0,
+     "folder of the keys that sign and open sends (default: keys, beside the database)"},
     {"courier", KIND_TEXT, AT(courier), "", 0, 0,
      "program that delivers sends, none: another service runs it (default: hanji-courier beside "
      "the running program)"},
@@ -385,12 +387,24 @@ static void set_spool(struct conf *c)
     snprintf(c->spool, sizeof c->spool, "%.*s", n > 0 ? (int)n : 1, n > 0 ? c->database : ".");
 }
 
+/* A folder of that name beside the database, unless it was set. */
+static bool in_its_folder(const struct conf *c, char *text, const char *name)
+{
+    if (text[0] != 0)
+        return true;
+    const char *slash = strcmp(c->spool, "/") == 0 ? "" : "/";
+    int n = snprintf(text, CONF_TEXT_MAX, "%s%s%s", c->spool, slash, name);
+    return n >= 0 && n <= CONF_VALUE_MAX;
+}
+
 bool conf_finish(struct conf *c, struct conf_error *error)
 {
     if (!beside_database(c, c->control, "control") || !beside_database(c, c->blobs, "blobs") ||
         !beside_database(c, c->courier_socket, "courier"))
         return conf_refuse(c, "database", "the name is too long", error);
     set_spool(c);
+    if (!in_its_folder(c, c->keys, "keys"))
+        return conf_refuse(c, "database", "the name is too long", error);
     if (!log_level_parse(c->log_level_name, &c->log_level))
         return conf_refuse(c, "log_level", "it is error, warn, info or debug", error);
     if (!parse_sendfile_header(c))

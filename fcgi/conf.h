@@ -40,6 +40,7 @@ struct conf {
     char cors[CONF_TEXT_MAX];
     char basic[CONF_TEXT_MAX];
     char apps[CONF_TEXT_MAX];
+    char keys[CONF_TEXT_MAX];
     char courier[CONF_TEXT_MAX];
     char courier_socket[CONF_TEXT_MAX];
     char log_level_name[CONF_TEXT_MAX];

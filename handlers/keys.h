@@ -22,6 +22,9 @@ void keyring_close(struct keyring *ring); /* safe with NULL */
 const struct seal_keys *keyring_hold(struct keyring *ring);
 void keyring_release(struct keyring *ring, const struct seal_keys *keys);
 
+/* The next hold looks at the folder, however recently that was done. */
+void keyring_look(struct keyring *ring);
+
 /* GET /keys: the card of this hanji (seal/card.h), application/json; 503 while there are no
  * keys. */
 handler_fn keys_card;

@@ -157,7 +157,10 @@ bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
     };
     s->pool = pool_new(&pool);
     s->app_lane = s->pool != NULL ? app_lane_new(s->pool, pool.threads) : NULL;
-    if (s->app_lane == NULL) {
+    s->keys = keyring_open(conf->keys);
+    if (s->app_lane == NULL || s->keys == NULL) {
+        app_lane_free(s->app_lane);
+        keyring_close(s->keys);
         pool_free(s->pool);
         s->pool = NULL;
         snprintf(error->text, sizeof error->text, "memory is short");
@@ -166,6 +169,7 @@ bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
     if (db_writer_start(&s->db, &hooks, &s->writer, error) != DB_OK) {
         pool_free(s->pool);
         app_lane_free(s->app_lane);
+        keyring_close(s->keys);
         s->pool = NULL;
         return false;
     }
@@ -190,6 +194,7 @@ void store_close(struct store *s)
     app_lane_free(s->app_lane);
     free(s->cursors);
     db_writer_stop(s->writer);
+    keyring_close(s->keys);
     db_blobs_close(s->blobs);
     cors_free(s->cors);
     buf_free(&s->public_);

@@ -16,6 +16,7 @@
 #include "handlers/access.h"
 #include "handlers/app_set.h"
 #include "handlers/app_stats.h"
+#include "handlers/keys.h"
 #include "handlers/watch.h"
 
 struct store {
@@ -38,6 +39,7 @@ struct store {
     struct watch_stats watch;
     struct app_stats app_stats;
     struct app_lane *app_lane;      /* threads of the pool that apps may have */
+    struct keyring *keys;           /* NULL: memory was short, and the store did not open */
     struct cursor_keys *cursors;    /* of apps' pages; NULL: there are none */
 };
 

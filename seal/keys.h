@@ -86,6 +86,9 @@ struct seal_keys;
  * key's. */
 bool seal_keys_load(const char *folder, struct seal_keys **keys, struct seal_error *error)
     __attribute__((warn_unused_result));
+
+/* A set without keys. NULL: memory is short. */
+struct seal_keys *seal_keys_none(void) __attribute__((warn_unused_result));
 void seal_keys_free(struct seal_keys *keys); /* overwrites; safe with NULL */
 
 /* In order of kind and creation; NULL behind the last. */

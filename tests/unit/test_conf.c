@@ -121,6 +121,7 @@ START_TEST(texts_without_a_word)
     ck_assert_str_eq(conf.sites, "");
     ck_assert_str_eq(conf.blobs, "/var/lib/hanji/hanji.db.blobs");
     ck_assert_str_eq(conf.spool, "/var/lib/hanji");
+    ck_assert_str_eq(conf.keys, "/var/lib/hanji/keys");
     ck_assert_int_eq(conf.sendfile_header, SENDFILE_X_ACCEL_REDIRECT);
     ck_assert_str_eq(conf.log_level_name, "info");
     ck_assert_int_eq(conf.log_level, LOG_INFO);
@@ -130,7 +131,7 @@ END_TEST
 START_TEST(texts_are_set)
 {
     load("database = /a b/c.db\nsocket=/s\nsocket_group = www-data\ncontrol = /c\npublic = a/, b\nlog_level = debug\n"
-         "sites = c/\nblobs = /d\nsendfile_header = X-Sendfile\n");
+         "sites = c/\nblobs = /d\nkeys = /k\nsendfile_header = X-Sendfile\n");
     ck_assert(conf_finish(&conf, &error));
     ck_assert_str_eq(conf.database, "/a b/c.db");
     ck_assert_str_eq(conf.socket, "/s");
@@ -140,6 +141,7 @@ START_TEST(texts_are_set)
     ck_assert_str_eq(conf.sites, "c/");
     ck_assert_str_eq(conf.blobs, "/d");
     ck_assert_str_eq(conf.spool, "/a b");
+    ck_assert_str_eq(conf.keys, "/k");
     ck_assert_int_eq(conf.sendfile_header, SENDFILE_X_SENDFILE);
     ck_assert_int_eq(conf.log_level, LOG_DEBUG);
 }
@@ -564,7 +566,7 @@ END_TEST
 START_TEST(help_and_print_name_every_key)
 {
     static const char *const texts[] = {"database", "socket", "socket_group", "control", "public", "sites", "cors", "basic",
-                                        "apps", "blobs", "sendfile_header", "courier", "courier_socket",
+                                        "apps", "keys", "blobs", "sendfile_header", "courier", "courier_socket",
                                         "log_level"};
     size_t n;
     char name[64];
