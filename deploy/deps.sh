@@ -6,7 +6,7 @@ set -eu
 
 run='nginx openssl curl sqlite3 ca-certificates util-linux libsqlite3-0 libsodium23 libinih1 libcurl4'
 build='make gcc libc6-dev pkgconf libfcgi-dev libsqlite3-dev libsodium-dev libinih-dev libcurl4-openssl-dev'
-test='lighttpd check chromium chromium-driver python3-selenium python3-pytest-xdist clang clang-tidy libclang-rt-dev cppcheck shellcheck mandoc systemd python3 python3-pytest python3-requests python3-yaml python3-jsonschema sqlite3'
+test='lighttpd check chromium chromium-driver python3-nacl python3-selenium python3-pytest-xdist clang clang-tidy libclang-rt-dev cppcheck shellcheck mandoc systemd python3 python3-pytest python3-requests python3-yaml python3-jsonschema sqlite3'
 bench='valgrind python3 sqlite3 util-linux curl'
 
 usage() { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
