@@ -56,6 +56,8 @@ static const struct command {
     {"search", "add|remove|list ...", "choose what can be searched for words", ctl_search, false},
     {"app", "new|check|run ...", "make, check and try apps: pages and writes in SQL", ctl_app,
      false},
+    {"key", "new|list|export ...", "make, list, show and replace the keys of this hanji", ctl_key,
+     false},
     {"conf", "[--KEY VALUE]...", "print the effective configuration", cmd_conf, true},
     {"version", "", "print the version", cmd_version, false},
     {"worker", "", NULL, cmd_worker, true},

@@ -22,6 +22,7 @@ ctl_fn ctl_restore; /* restore FILE */
 ctl_fn ctl_search;  /* search add|remove|list|rebuild */
 ctl_fn ctl_export;  /* export [FLAG...] */
 ctl_fn ctl_import;  /* import [FLAG...] FILE */
+ctl_fn ctl_key;     /* key new|list|export|show|rotate|retire|prune */
 ctl_fn ctl_app;     /* app new|check|run|list|total */
 
 /* What several commands share. */

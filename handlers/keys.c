@@ -182,8 +182,10 @@ enum verdict keys_card(struct call *c)
     size_t n = seal_card_make(keys, seconds_of(CLOCK_REALTIME), text);
     keyring_release(ring, keys);
     if (n == 0) {
-        problem(c, 503, "This hanji has no keys that are valid now; `hanji key new` makes what is "
-                        "missing.");
+        problem_with(c, 503,
+                     "This hanji has no keys that are valid now; `hanji key new` makes what is "
+                     "missing.",
+                     (struct problem_header){"Retry-After", "60"});
         return REPLY;
     }
     text[n++] = '\n';

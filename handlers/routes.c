@@ -9,6 +9,7 @@
 #include "handlers/console.h"
 #include "handlers/control.h"
 #include "handlers/docs.h"
+#include "handlers/keys.h"
 #include "handlers/snapshot.h"
 #include "handlers/status.h"
 
@@ -26,6 +27,7 @@ static const struct route routes[] = {
     {"/changes", ROUTE_EXACT, READS, NEED_EACH_READ, changes},
     {"/batch", ROUTE_EXACT, METHOD_POST, NEED_EACH_WRITE, batch},
     {"/snapshot", ROUTE_EXACT, METHOD_POST, NEED_EACH_READ, snapshot},
+    {"/keys", ROUTE_EXACT, READS, NEED_NOTHING, keys_card},
     {"/health", ROUTE_EXACT, READS, NEED_NOTHING, status_health},
     {"/status", ROUTE_EXACT, READS, NEED_READ, status_json},
     {"/metrics", ROUTE_EXACT, READS, NEED_READ, status_metrics},

@@ -50,6 +50,7 @@ def certificate(base):
 def site(base, certificate):
     """The shared site.  Its body limit is below nginx's, so that hanji's own is met."""
     site = harness.Site(base / "site", certificate, max_body="300k", public="pub/,open/", basic="feeds/", sites="web/")
+    site.hanji.command("key", "new")
     site.start()
     site.hanji.command("user", "add", "alice", "--read", "/", "--write", "/", stdin="correct horse\n")
     yield site

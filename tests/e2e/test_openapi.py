@@ -73,6 +73,7 @@ def small(base, slow):
     """A server that takes little, over a disk that can fail."""
     hanji = harness.Hanji(base / "openapi", max_body=LIMIT, body_memory=LIMIT, body_in_memory="16k")
     hanji.env = slow.env()
+    hanji.command("key", "new")
     hanji.start()
     hanji.token = hanji.new_token("full", read=["/"], write=["/"])
     hanji.command("user", "add", "alice", "--read", "/", stdin="correct horse\n")

@@ -49,11 +49,11 @@ def test_help_names_every_key_and_command():
         line = [line for line in done.stdout.splitlines() if re.search(r"(?<![\w-])(--)?%s(?![\w-])" % key.replace("_",
                 "[_-]"), line)]
         assert line, key
-    for command in ("serve", "token", "search", "sql", "check", "backup", "restore", "export", "import", "app", "conf", "version"):
+    for command in ("serve", "token", "search", "sql", "check", "backup", "restore", "export", "import", "app", "key", "conf", "version"):
         assert re.search(r"\b%s\b" % command, done.stdout), command
 
 
-@pytest.mark.parametrize("command", ["serve", "token", "search", "sql", "check", "backup", "restore", "export", "import", "app", "conf", "version"])
+@pytest.mark.parametrize("command", ["serve", "token", "search", "sql", "check", "backup", "restore", "export", "import", "app", "key", "conf", "version"])
 def test_each_command_has_help(command):
     done = run(command, "--help")
     assert done.returncode == 0 and command in done.stdout and done.stderr == ""

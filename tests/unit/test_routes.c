@@ -8,6 +8,7 @@
 #include "handlers/auth.h"
 #include "handlers/control.h"
 #include "handlers/docs.h"
+#include "handlers/keys.h"
 #include "handlers/snapshot.h"
 #include "handlers/status.h"
 #include "tests/unit/run.h"
@@ -26,6 +27,10 @@ static const struct {
     {"/changes", changes},
     {"/batch", batch},
     {"/snapshot", snapshot},
+    {"/keys", keys_card},
+    {"/keys/", NULL},
+    {"/keys/x", NULL},
+    {"/key", NULL},
     {"/health", status_health},
     {"/status", status_json},
     {"/metrics", status_metrics},
