@@ -9,7 +9,7 @@
  *
  * Made when a message is accepted: everything up to sig. seq and prev are known only in the
  * transaction that stores it, so the courier adds ord, seq, prev and the proof, which it signs with
- * the identity, when it first sends. docs/sends.md has the canonical header, domain strings and
+ * the identity, when it first sends. docs/envelope.md has the canonical header, domain strings and
  * hashes byte by byte. One suite, closed:
  * X25519-XSalsa20-Poly1305 sealed boxes around a content key, XChaCha20-Poly1305 (IETF) with the
  * header's hash as associated data for the body, padded to size classes; BLAKE2b; Ed25519. The

@@ -1,4 +1,4 @@
-"""Envelopes and cards made and opened by PyNaCl: written from docs/sends.md, not from the C code.
+"""Envelopes and cards made and opened by PyNaCl: written from docs/envelope.md, not from the C code.
 
 A Sender has an identity and seals; a Recipient has a sealing key and opens.  Every part of an envelope can be replaced on
 the way, for those who mean ill."""
