@@ -331,6 +331,11 @@ token_works() {
 header = "Authorization: Bearer $(cat "$data/token")"
 END
 }
+make_keys() { # once, before hanji starts
+    keys=$("$bin" -c "$conf" conf 2>/dev/null | sed -n 's/^keys = //p')
+    [ -z "$keys" ] || [ -e "$keys" ] || "$bin" -c "$conf" key new >/dev/null || die "cannot make keys in $keys"
+}
+
 make_token() { # once; again only if the one that is kept is not known any more (the database was replaced)
     token_works && return
     "$bin" -c "$conf" token revoke demo >/dev/null 2>&1
@@ -380,6 +385,7 @@ start() {
                 die "port $p is in use by another program; choose with --port and --tls-port"
         done
     }
+    make_keys
     [ -n "$(supervisor_pid)" ] || start_hanji
     [ -n "$(master_pid)" ] || start_nginx
     await_health

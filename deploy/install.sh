@@ -101,6 +101,18 @@ running() { # the processes of the installed program, supervisor first
 
 mine() { [ ! -f "$nginx/$1" ] || cmp -s "$nginx/$1" "$placed/$1" || cmp -s "$nginx/$1" "$work/new/$1"; }
 
+keys_folder() { "$prefix/bin/hanji" -c /etc/hanji/hanji.conf conf 2>/dev/null | sed -n 's/^keys = //p'; }
+
+# Once, by hanji itself, so that they are its own; keys that are somebody's care already are left as they are.
+make_keys() {
+    local keys
+    keys=$(keys_folder)
+    [ ! -e "$keys" ] || return 0
+    runuser -u hanji -- "$prefix/bin/hanji" -c /etc/hanji/hanji.conf key new >/dev/null ||
+        die "no keys could be made (see above)"
+    say "keys $keys: secret, and in no backup of the database; keep a copy of them in a safe place"
+}
+
 put_nginx() {
     local changed='' file
     nginx_ok || { cat "$work/nginx-t" >&2; die "nginx's configuration is already broken; mend it first (nginx -t)"; }
@@ -186,6 +198,7 @@ install_hanji() {
     sed -i "/^ExecStartPre=.*blobs$/s/ -g [^ ]* / -g $group /" "$units/hanji.service"
     runuser -u hanji -- "$prefix/bin/hanji" -c /etc/hanji/hanji.conf conf >/dev/null ||
         die "the configuration is refused (see above)"
+    make_keys
     put_nginx
 
     if with_systemd; then
@@ -217,6 +230,7 @@ uninstall_hanji() {
     if ! with_systemd && [ -n "$(running)" ]; then
         die "hanji runs (pid $(running | paste -sd ' ')): end it first; nothing was removed"
     fi
+    keys=$(keys_folder)
     drop_nginx
     if with_systemd; then
         systemctl disable -q --now hanji-courier.socket hanji-courier.service hanji.service hanji.socket 2>/dev/null || true
@@ -228,10 +242,11 @@ uninstall_hanji() {
     for page in docs/man/*.[1-9]; do rm -f "$prefix/share/man/man${page##*.}/${page##*/}"; done
     rm -rf "$share" "$prefix/share/doc/hanji"
     if [ "$action" = uninstall ]; then
-        say "removed; /var/lib/hanji, $apps, /etc/hanji and the user hanji are kept (--purge removes them)"
+        say "removed; /var/lib/hanji (with the keys), $apps, /etc/hanji and the user hanji are kept (--purge removes them)"
         return
     fi
     rm -rf /var/lib/hanji /etc/hanji /run/hanji "$apps"
+    [ -z "$keys" ] || [ ! -e "$keys" ] || say "the keys in $keys are left: that is a folder of your own"
     rmdir "${apps%/*}" 2>/dev/null || true
     if getent passwd hanji >/dev/null; then userdel hanji; fi
     say "removed, with all data"

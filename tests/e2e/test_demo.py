@@ -263,3 +263,15 @@ def test_a_folder_for_blobs_of_ones_own_is_where_nginx_looks(demos):
     demo.request("PUT", "/docs/large", body)
     assert [demo.request("GET", "/docs/large") for _ in range(2)] == [(200, body)] * 2
     assert len(list(own.iterdir())) == 1 and not blobs(demo)
+
+
+def test_a_demo_has_keys_and_keeps_them(demos):
+    demo = demos()
+    demo.start()
+    keys = demo.folder / "data" / "keys"
+    names = sorted(path.name for path in keys.iterdir())
+    assert len(names) == 4 and keys.stat().st_mode & 0o777 == 0o700
+    assert demo.request("GET", "/keys", token=False)[0] == 200
+    demo.run("stop")
+    demo.start()
+    assert sorted(path.name for path in keys.iterdir()) == names
