@@ -26,8 +26,18 @@ void app_release(const struct app *a)
             db_script_free((struct db_script *)(uintptr_t)a->route[i].script[m]);
         mustache_free((struct mustache *)(uintptr_t)a->route[i].page);
     }
+    for (unsigned i = 0; i < a->events; i++)
+        db_script_free((struct db_script *)(uintptr_t)a->event[i].script);
     app_news_release(a->news);
     free(a->memory); /* the app itself, too */
+}
+
+const struct db_script *app_event(const struct app *a, const char *name)
+{
+    for (unsigned i = 0; i < a->events; i++)
+        if (strcmp(a->event[i].name, name) == 0)
+            return a->event[i].script;
+    return NULL;
 }
 
 static bool is_parameter(struct str segment)

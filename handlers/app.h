@@ -15,6 +15,7 @@ struct mustache;
 
 enum {
     APP_ROUTES_MAX = 200,
+    APP_EVENTS_MAX = 100,
     APP_SEGMENTS_MAX = 8,
     APP_NEWS_MAX = 20, /* faults that are remembered of an app */
 };
@@ -35,6 +36,12 @@ struct app_route {
     struct str segment[APP_SEGMENTS_MAX]; /* of the pattern; ":id" is a parameter */
     const struct db_script *script[APP_METHODS]; /* NULL: there is none */
     const struct mustache *page; /* ROUTE.html, or NULL */
+};
+
+/* What is done with messages of an inbox, from EVENT.inbox.sql. */
+struct app_event {
+    const char *name;
+    const struct db_script *script;
 };
 
 /* A fault, at load or while it ran. */
@@ -78,6 +85,8 @@ struct app {
     const char *csp;       /* Content-Security-Policy of its pages */
     unsigned count;
     const struct app_route *route;
+    unsigned events;
+    const struct app_event *event;
     struct app_news *news;
     int64_t loaded_s;
     void *memory;
@@ -99,6 +108,9 @@ const struct app_route *app_match(const struct app *a, struct str path,
 
 /* The route with that pattern, for "-- form:". */
 const struct app_route *app_route(const struct app *a, const char *pattern);
+
+/* The script of an event, NULL: there is none of that name. */
+const struct db_script *app_event(const struct app *a, const char *name);
 
 /* Remembers a fault and logs it (the same one again: counted, not logged). Any thread. */
 void app_news_add(struct app_news *n, const char *file, unsigned line, const char *text);

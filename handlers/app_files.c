@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "db/inbox.h"
 #include "fcgi/path.h"
 #include "fcgi/spool.h"
 
@@ -126,6 +127,26 @@ static const char *route_pattern(struct str path, char *pattern)
     return NULL;
 }
 
+bool app_event_ok(struct str name)
+{
+    for (size_t i = 0; i < name.n; i++)
+        if (!is_word(name.p[i]) && name.p[i] != '-')
+            return false;
+    return name.n >= 1 && name.n <= DB_INBOX_EVENT_MAX && name.p[0] != '-' && name.p[0] != '_';
+}
+
+static const char *event_kind(struct str path, struct app_text *text)
+{
+    struct str name = {path.p, path.n - (sizeof ".inbox.sql" - 1)};
+    if (!app_event_ok(name))
+        return "a script for an inbox is called EVENT.inbox.sql, of letters, digits, '-' and '_', "
+               "beside app.ini";
+    text->kind = APP_EVENT;
+    memcpy(text->pattern, name.p, name.n);
+    text->pattern[name.n] = 0;
+    return NULL;
+}
+
 static const char *script_kind(struct str path, struct app_text *text)
 {
     static const char *const ends[APP_METHODS] = {".get.sql", ".post.sql", ".put.sql",
@@ -136,7 +157,8 @@ static const char *script_kind(struct str path, struct app_text *text)
             text->method = (enum app_method)i;
             return route_pattern((struct str){path.p, path.n - strlen(ends[i])}, text->pattern);
         }
-    return "a script is called ROUTE.get.sql, ROUTE.post.sql, ROUTE.put.sql or ROUTE.delete.sql";
+    return "a script is called ROUTE.get.sql, ROUTE.post.sql, ROUTE.put.sql, ROUTE.delete.sql, or "
+           "EVENT.inbox.sql";
 }
 
 /* Files that people expect to be sent. */
@@ -174,6 +196,8 @@ const char *app_file_kind(const char *path, struct app_text *text)
     }
     if (str_starts(whole, STR_LIT("schema/")))
         return schema_kind(path + 7, text);
+    if (ends_with(whole, ".inbox.sql"))
+        return event_kind(whole, text);
     if (ends_with(whole, ".sql"))
         return script_kind(whole, text);
     if (ends_with(whole, ".html")) {

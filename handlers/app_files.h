@@ -21,6 +21,7 @@ enum app_kind {
     APP_INI,     /* app.ini */
     APP_SCHEMA,  /* schema/NNN-name.sql */
     APP_SCRIPT,  /* ROUTE.get.sql … */
+    APP_EVENT,   /* EVENT.inbox.sql; pattern is EVENT */
     APP_PAGE,    /* ROUTE.html */
     APP_PARTIAL, /* _name.html, and any .html in a folder _name */
 };
@@ -28,7 +29,7 @@ enum app_kind {
 struct app_text {
     enum app_kind kind;
     enum app_method method;         /* of a script */
-    char pattern[APP_PATH_MAX + 1]; /* of a script and a page */
+    char pattern[APP_PATH_MAX + 1]; /* of a script, an event and a page */
     char path[APP_PATH_MAX + 1];    /* below the app's folder */
     const char *data;
     size_t bytes;
@@ -45,6 +46,9 @@ struct app_files {
 /* What a path below the app's folder is. NULL, or why there must be no such file: a constant. Fills
  * kind, method, pattern and path. */
 const char *app_file_kind(const char *path, struct app_text *text);
+
+/* True for the name of an event: 1 to 64 letters, digits, '-' and '_', a letter or digit first. */
+bool app_event_ok(struct str name);
 
 /* Reads them all. Tells every fault; what was read is in files in any case, to be freed. */
 void app_files_read(struct app_files *files, const struct app_source *source,

@@ -31,6 +31,8 @@ struct loading {
     struct db_reader *reader;
     struct draft *route;
     unsigned count;
+    struct app_event event[APP_EVENTS_MAX]; /* their names are those of the files */
+    unsigned events;
     const char *page; /* the template that is being compiled, for its faults */
 };
 
@@ -161,6 +163,20 @@ static void take_script(struct loading *l, const struct app_text *t)
         tell(l, t->path, 0, "it cannot be checked");
 }
 
+static void take_event(struct loading *l, const struct app_text *t)
+{
+    if (l->events == APP_EVENTS_MAX) {
+        tell(l, t->path, 0, "an app has at most %d scripts for inboxes", APP_EVENTS_MAX);
+        return;
+    }
+    struct db_script *s = parse(l, t, DB_SCRIPT_WRITE);
+    if (s == NULL)
+        return;
+    l->event[l->events++] = (struct app_event){t->pattern, s};
+    if (!db_script_check(l->reader, &l->grant, s, l->faults) && l->faults->count == 0)
+        tell(l, t->path, 0, "it cannot be checked");
+}
+
 static void take_page(struct loading *l, const struct app_text *t)
 {
     struct draft *d = route_of(l, t);
@@ -196,9 +212,11 @@ static void drop_routes(struct loading *l)
             db_script_free(l->route[i].script[m]);
         mustache_free(l->route[i].page);
     }
+    for (unsigned i = 0; i < l->events; i++)
+        db_script_free((struct db_script *)(uintptr_t)l->event[i].script);
     free(l->route);
     l->route = NULL;
-    l->count = 0;
+    l->count = l->events = 0;
 }
 
 /* ---- the app --------------------------------------------------------------------------------- */
@@ -254,23 +272,28 @@ static size_t text_bytes(const struct loading *l)
                strlen(ini->documents_read) + strlen(ini->documents_write) + 5;
     for (unsigned i = 0; i < l->count; i++)
         n += strlen(l->route[i].pattern) + 1;
+    for (unsigned i = 0; i < l->events; i++)
+        n += strlen(l->event[i].name) + 1;
     return n;
 }
 
-/* One piece of memory: the app, its routes, all text. Takes scripts and pages. */
+/* One piece of memory: the app, its routes and events, all text. Takes scripts and pages. */
 static struct app *assemble(struct loading *l)
 {
     const struct app_ini *ini = &l->ini;
-    size_t routes = l->count * sizeof(struct app_route);
-    struct app *a = calloc(1, sizeof *a + routes + text_bytes(l));
+    size_t routes = l->count * sizeof(struct app_route), events = l->events * sizeof *l->event;
+    struct app *a = calloc(1, sizeof *a + routes + events + text_bytes(l));
     if (a == NULL)
         return NULL;
     struct app_route *route = (struct app_route *)(void *)(a + 1);
-    char *text = (char *)route + routes;
+    struct app_event *event = (struct app_event *)(void *)((char *)route + routes);
+    char *text = (char *)event + events;
     if (l->count > 0)
         qsort(l->route, l->count, sizeof *l->route, by_preference);
     for (unsigned i = 0; i < l->count; i++)
         fill_route(&route[i], &l->route[i], &text);
+    for (unsigned i = 0; i < l->events; i++)
+        event[i] = (struct app_event){put(&text, l->event[i].name), l->event[i].script};
     atomic_init(&a->refs, 1);
     a->name = put(&text, l->how->source->name);
     a->title = put(&text, ini->title);
@@ -286,10 +309,12 @@ static struct app *assemble(struct loading *l)
     a->csp = put(&text, ini->csp);
     a->count = l->count;
     a->route = route;
+    a->events = l->events;
+    a->event = event;
     a->news = l->how->news != NULL ? app_news_hold(l->how->news) : NULL;
     a->loaded_s = time(NULL);
     a->memory = a;
-    l->count = 0; /* they are the app's now */
+    l->count = l->events = 0; /* they are the app's now */
     return a;
 }
 
@@ -299,7 +324,7 @@ static struct app *build(struct loading *l, const struct db_config *db)
     struct db_error error = {""};
     struct app *a = NULL;
     l->route = calloc(APP_ROUTES_MAX, sizeof *l->route);
-    l->count = 0;
+    l->count = l->events = 0;
     if (l->route == NULL || db_reader_open(db, &l->reader, &error) != DB_OK) {
         tell(l, "", 0, "the database cannot be read: %.160s",
              l->route == NULL ? "memory is short" : error.text);
@@ -312,6 +337,8 @@ static struct app *build(struct loading *l, const struct db_config *db)
         const struct app_text *t = &l->files->list[i];
         if (t->kind == APP_SCRIPT)
             take_script(l, t);
+        else if (t->kind == APP_EVENT)
+            take_event(l, t);
         else if (t->kind == APP_PAGE)
             take_page(l, t);
     }

@@ -52,6 +52,8 @@ START_TEST(names_that_mean_something)
     kind_of("a/:b/c/:d_1.html", APP_PAGE, "a/:b/c/:d_1");
     kind_of("feed.xml.get.sql", APP_SCRIPT, "feed.xml");
     kind_of("gr\xc3\xbc\xc3\x9f.html", APP_PAGE, "gr\xc3\xbc\xc3\x9f");
+    kind_of("order.inbox.sql", APP_EVENT, "order");
+    kind_of("New-order_2.inbox.sql", APP_EVENT, "New-order_2");
     kind_of("_layout.html", APP_PARTIAL, "");
     kind_of("_parts/row.html", APP_PARTIAL, "");
     static const char *const ends[] = {"get", "post", "put", "delete"};
@@ -79,6 +81,11 @@ START_TEST(names_that_are_mistakes)
     wrong_name("list.sql", "a script is called ROUTE.get.sql");
     wrong_name("list.GET.sql", "a script is called ROUTE.get.sql");
     wrong_name("list.patch.sql", "a script is called ROUTE.get.sql");
+    wrong_name("a/b.inbox.sql", "EVENT.inbox.sql");
+    wrong_name("a b.inbox.sql", "EVENT.inbox.sql");
+    wrong_name("-a.inbox.sql", "EVENT.inbox.sql");
+    wrong_name(":id.inbox.sql", "EVENT.inbox.sql");
+    wrong_name("12345678901234567890123456789012345678901234567890123456789012345.inbox.sql", "EVENT.inbox.sql");
     wrong_name("schema/1-first.sql", "NNN-name.sql");
     wrong_name("schema/0001-first.sql", "NNN-name.sql");
     wrong_name("schema/001first.sql", "NNN-name.sql");
