@@ -9,6 +9,7 @@
 #include "handlers/console.h"
 #include "handlers/control.h"
 #include "handlers/docs.h"
+#include "handlers/inbox.h"
 #include "handlers/keys.h"
 #include "handlers/snapshot.h"
 #include "handlers/status.h"
@@ -28,6 +29,8 @@ static const struct route routes[] = {
     {"/batch", ROUTE_EXACT, METHOD_POST, NEED_EACH_WRITE, batch},
     {"/snapshot", ROUTE_EXACT, METHOD_POST, NEED_EACH_READ, snapshot},
     {"/keys", ROUTE_EXACT, READS, NEED_NOTHING, keys_card},
+    {"/inbox/", ROUTE_EXACT, READS, NEED_READ, inbox_list},
+    {"/inbox/", ROUTE_ITEM, READS | METHOD_PUT | METHOD_DELETE | METHOD_POST, NEED_NOTHING, inbox},
     {"/health", ROUTE_EXACT, READS, NEED_NOTHING, status_health},
     {"/status", ROUTE_EXACT, READS, NEED_READ, status_json},
     {"/metrics", ROUTE_EXACT, READS, NEED_READ, status_metrics},

@@ -270,6 +270,10 @@ def version():
     return re.search(r"^VERSION := (\S+)$", (ROOT / "Makefile").read_text(), re.M).group(1)
 
 
+# What handlers tell apart below an address of the table.
+DEEPER = {"/inbox/": {("{}/{}", method) for method in ("GET", "HEAD", "POST")}}
+
+
 def routes():
     """{(template with {} for parameters, METHOD)} of handlers/routes.c."""
     text = (ROOT / "handlers" / "routes.c").read_text()
@@ -291,6 +295,8 @@ def routes():
         if not found:
             sys.exit("openapi.py: teach me the methods %s of handlers/routes.c" % methods)
         out |= {(shape, method) for shape in shapes for method in found}
+        if match == "ROUTE_ITEM":
+            out |= {(path + shape, method) for shape, method in DEEPER.get(path, ())}
         if match == "ROUTE_BELOW":      # what every app has
             out |= {(path + one, method) for one in ("{}", "{}/_changes") for method in ("GET", "HEAD")}
     return {(path, method) for path, method in out if not path.startswith("/control/")}
