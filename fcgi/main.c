@@ -58,6 +58,8 @@ static const struct command {
      false},
     {"key", "new|list|export ...", "make, list, show and replace the keys of this hanji", ctl_key,
      false},
+    {"inbox", "add|set|list ...", "who may post messages here, and what becomes of them", ctl_inbox,
+     false},
     {"conf", "[--KEY VALUE]...", "print the effective configuration", cmd_conf, true},
     {"version", "", "print the version", cmd_version, false},
     {"worker", "", NULL, cmd_worker, true},

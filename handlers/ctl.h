@@ -24,6 +24,7 @@ ctl_fn ctl_export;  /* export [FLAG...] */
 ctl_fn ctl_import;  /* import [FLAG...] FILE */
 ctl_fn ctl_key;     /* key new|list|export|show|rotate|retire|prune */
 ctl_fn ctl_app;     /* app new|check|run|list|total */
+ctl_fn ctl_inbox;   /* inbox add|set|list|show|close|open|remove */
 
 /* What several commands share. */
 
