@@ -174,6 +174,17 @@ void keyring_release(struct keyring *ring, const struct seal_keys *keys)
     pthread_mutex_unlock(&ring->lock);
 }
 
+uint64_t keyring_sealing_end(struct keyring *ring)
+{
+    const int64_t year_9999 = INT64_C(253402300799);
+    const struct seal_keys *keys = keyring_hold(ring);
+    const struct seal_key *key =
+        seal_keys_current(keys, SEAL_SEALING, seconds_of(CLOCK_REALTIME));
+    int64_t end = key == NULL ? 0 : key->valid_until != 0 ? key->valid_until : year_9999;
+    keyring_release(ring, keys);
+    return (uint64_t)end;
+}
+
 enum verdict keys_card(struct call *c)
 {
     char text[SEAL_CARD_MAX];

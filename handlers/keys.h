@@ -25,6 +25,10 @@ void keyring_release(struct keyring *ring, const struct seal_keys *keys);
 /* The next hold looks at the folder, however recently that was done. */
 void keyring_look(struct keyring *ring);
 
+/* When the sealing key that is used now ends, Unix seconds. 0: there is none; one without an end
+ * ends with the year 9999. */
+uint64_t keyring_sealing_end(struct keyring *ring);
+
 /* GET /keys: the card of this hanji (seal/card.h), application/json; 503 while there are no
  * keys. */
 handler_fn keys_card;

@@ -273,6 +273,8 @@ enum verdict status_metrics(struct call *c)
     metric(out, "hanji_operations_total", "counter", "Writes committed.", f.writer.operations);
     metric(out, "hanji_queue_operations", "gauge", "Writes waiting.", f.writer.queue_operations);
     metric_commits(out, &f.writer);
+    metric(out, "hanji_sealing_key_end_seconds", "gauge",
+           "End of the sealing key in use, Unix time.", keyring_sealing_end(store->keys));
     metric(out, "hanji_resident_bytes", "gauge", "Resident memory of the worker.", f.rss_bytes);
     metric(out, "hanji_start_time_seconds", "gauge", "Start of the worker, Unix time.",
            (uint64_t)store->start_s);

@@ -321,6 +321,17 @@ def test_the_server_shows_the_card_and_sees_changes(make_hanji):
     harness.wait_for("the other identity", lambda: json.loads(hanji.ask("GET", "/keys").body)["identity"] != first["identity"])
 
 
+def test_the_card_behind_nginx(site):
+    answer = site.get("/keys", token=None)
+    assert answer.status == 200 and site.hanji.command("key", "show", "-", stdin=answer.body.decode()).stdout.startswith("fingerprint")
+    assert site.head("/keys", token=None).status == 200 and site.http("POST", "/keys", token=None).status == 405
+
+
+def test_metrics_tell_when_the_sealing_key_ends(site):
+    until = json.loads(site.get("/keys").body)["sealing"][0]["until"]
+    assert "\nhanji_sealing_key_end_seconds %d\n" % until in site.get("/metrics").body.decode()
+
+
 def test_a_process_with_keys_leaves_no_core(make_hanji):
     hanji = make_hanji(start=False)
     hanji.command("key", "new")
