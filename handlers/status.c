@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "handlers/inbox.h"
 #include "handlers/problem.h"
 #include "handlers/store.h"
 #include "handlers/verify.h"
@@ -211,6 +212,19 @@ static void metric_passwords(struct buf *out)
         s.right, s.wrong, s.refused);
 }
 
+static void metric_inboxes(struct buf *out)
+{
+    struct inbox_stats s = inbox_get_stats();
+    add(out, "# HELP hanji_inbox_total Messages posted to inboxes, by what came of them.\n"
+             "# TYPE hanji_inbox_total counter\n"
+             "hanji_inbox_total{result=\"stored\"} %" PRIu64 "\n"
+             "hanji_inbox_total{result=\"duplicate\"} %" PRIu64 "\n"
+             "hanji_inbox_total{result=\"refused\"} %" PRIu64 "\n"
+             "hanji_inbox_total{result=\"failed\"} %" PRIu64 "\n"
+             "hanji_inbox_total{result=\"throttled\"} %" PRIu64 "\n",
+        s.stored, s.again, s.refused, s.failed, s.limited);
+}
+
 static void metric_watchers(struct buf *out, const struct facts *f)
 {
     add(out, "# HELP hanji_watchers Requests that wait for changes.\n"
@@ -265,6 +279,7 @@ enum verdict status_metrics(struct call *c)
     metric_apps(out, store);
     metric_watchers(out, &f);
     metric_passwords(out);
+    metric_inboxes(out);
     metric(out, "hanji_events_total", "counter", "Changes sent to those.", f.events);
     metric(out, "hanji_documents", "gauge", "Documents stored.", f.documents);
     metric(out, "hanji_seq", "counter", "Last sequence number.", f.seq);

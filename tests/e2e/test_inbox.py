@@ -133,6 +133,27 @@ def test_many_at_once_are_stored_once(sender):
     assert len(messages(sender)) == 1
 
 
+def test_several_threads_and_senders(make_site):
+    """Each message comes twice at once, by different connections."""
+    site = make_site(threads=3)
+    webhook.give_keys(site)
+    secrets = {name: site.hanji.command("inbox", "add", name, "--secret", "new").stdout.strip() for name in ("one", "two")}
+
+    def send(number):
+        name = ("one", "two")[number % 2]
+        link = site.link()
+        try:
+            return [webhook.Sender(site, name, secrets[name]).send(b"%d" % number, id_="msg_%d" % (number // 4), link=link).status
+                    for _ in range(2)]
+        finally:
+            link.close()
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(send, range(80)))
+    for name in ("one", "two"):     # of each id two bodies came: one was stored, the other is a conflict
+        assert len(site.get("/inbox/%s?limit=1000" % name).json()["messages"]) == 20
+    assert sorted(answers) == [[200, 200]] * 40 + [[422, 422]] * 40
+
+
 # who may not
 
 def test_another_secret(sender):
@@ -227,6 +248,16 @@ def test_who_fails_often_waits(make_site):
     right = webhook.Sender(site, "guarded", secret)
     harness.wait_for("a message to be let through", lambda: right.send().status == 200, timeout=5, pause=0.05)
     assert wrong.send().status == 401
+
+
+def test_what_came_is_counted(sender):
+    def count():
+        text = sender.site.get("/metrics").body.decode()
+        return [int(text.partition('hanji_inbox_total{result="%s"} ' % result)[2].split()[0]) for result in ("stored", "duplicate", "refused")]
+    before = count()
+    for body in (b"one", b"one", b"two"):
+        sender.send(body, id_="msg_a")
+    assert [now - then for now, then in zip(count(), before)] == [1, 1, 1]
 
 
 def test_refusals_are_logged(sender):

@@ -189,6 +189,38 @@ def test_a_tombstone_keeps_the_chain_whole(keyed, peer, inbox):
     assert inbox.texts() == ["one", "three"]
 
 
+def secret_of(folder, kind):
+    """The newest key of a kind in a folder of keys, as PyNaCl has it."""
+    found = [dict(line.split(" ", 1) for line in path.read_text().splitlines()) for path in folder.glob(kind + "-*.key")]
+    return nacl.signing.SigningKey(base64.b64decode(min(found, key=lambda one: one["retired"] != "0")["secret"])[:32])
+
+
+def test_a_sender_that_takes_another_identity_goes_on(keyed, make_hanji):
+    """Its keys are those of a hanji; the receiver gets the new card, with the old identity in it."""
+    sender = make_hanji(start=False)
+    sender.command("key", "new")
+    folder, peer = sender.base / "keys", Peer()
+
+    def take_keys():
+        peer.letters.identity, peer.transport = secret_of(folder, "identity"), secret_of(folder, "transport")
+        peer.letters.public = bytes(peer.letters.identity.verify_key)
+        peer.letters.id = letters.key_id("identity", peer.letters.public)
+        peer.card = sender.command("key", "export").stdout
+    take_keys()
+    inbox, first = Inbox(keyed, peer), peer.letters.id
+    assert peer.post(keyed, inbox.name, *peer.next(keyed, b"one")).json() == {"ok": 1, "seq": 1}
+    late = peer.next(keyed, b"two")
+    sender.command("key", "rotate", "identity")
+    take_keys()
+    assert peer.letters.id != first
+    three = peer.next(keyed, b"three")
+    assert peer.post(keyed, inbox.name, *late).json() == {"ok": 1, "seq": 2}
+    refused(peer.post(keyed, inbox.name, *three), 401, "signature")     # not yet known here
+    assert inbox.put(peer).status == 200
+    assert peer.post(keyed, inbox.name, *three).json() == {"ok": 1, "seq": 3}
+    assert [(one["text"], one["sender"]) for one in inbox.messages()] == [(name, first.hex()) for name in ("one", "two", "three")]
+
+
 # what does not
 
 def test_a_sender_that_is_not_known(keyed, peer, inbox):
