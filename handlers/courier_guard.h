@@ -9,7 +9,7 @@
 enum courier_place {
     COURIER_PUBLIC,  /* the Internet */
     COURIER_PRIVATE, /* this machine, its networks: only where the line allows it */
-    COURIER_NEVER,   /* link-local (where clouds keep their secrets), multicast, no unicast at all */
+    COURIER_NEVER,   /* link-local (where clouds keep their secrets), multicast, no unicast */
 };
 
 /* IPv4 addresses inside of IPv6 ones (mapped, translated, NAT64, 6to4) are judged as what they

@@ -1,14 +1,14 @@
 /* What follows from how a try ended: for the message, and for its line. Pure; clock and random
  * numbers are given, so that a day is a moment in a test.
  *
- * Two things can be at fault. When nothing could be sent (no name, no connection, no proof of who it
- * is, an address that is not allowed) it is the line: the message's tries stay as they are, the line
- * is looked at again after a pause that grows with the time it has been failing, one message at a
- * time (half-open) until one gets through. When something was sent it is the message's try: it
- * follows the schedule of Standard Webhooks, at most COURIER_TRIES and no longer than its age limit,
- * and is then parked. What says that all others would fare alike (429, 502, 503, 504, 401, several
- * failures in a row) holds the line as well. Retry-After holds the line, is taken up to a day, and
- * jitter is only added to it. */
+ * Two things can be at fault. When nothing could be sent (no name, no connection, no proof of who
+ * it is, an address that is not allowed) it is the line: the message's tries stay as they are, the
+ * line is looked at again after a pause that grows with the time it has been failing, one message
+ * at a time (half-open) until one gets through. When something was sent it is the message's try: it
+ * follows the schedule of Standard Webhooks, at most COURIER_TRIES and no longer than its age
+ * limit, and is then parked. What says that all others would fare alike (429, 502, 503, 504, 401,
+ * several failures in a row) holds the line as well. Retry-After holds the line, is taken up to a
+ * day, and jitter is only added to it. */
 #ifndef HANJI_HANDLERS_COURIER_PLAN_H
 #define HANJI_HANDLERS_COURIER_PLAN_H
 
