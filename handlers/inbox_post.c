@@ -63,7 +63,7 @@ static const struct {
     const char *detail;
 } faults[] = {
     [FAULT_TOO_LARGE] = {413, true, "too_large", "A message has at most 512 KiB."},
-    [FAULT_HEADERS] = {400, true, "headers",
+    [FAULT_HEADERS] = {400, true, "malformed",
                        "The headers webhook-id, webhook-timestamp and webhook-signature are needed "
                        "(Standard Webhooks); one is missing or malformed."},
     [FAULT_SIGNATURE] = {401, true, "signature",
@@ -76,7 +76,7 @@ static const struct {
     [FAULT_OPEN] = {422, true, "does_not_open",
                     "The message is no envelope that opens: it must be sealed and signed by a "
                     "sender that this inbox knows."},
-    [FAULT_FIELDS] = {422, false, "rejected",
+    [FAULT_FIELDS] = {422, false, "malformed",
                       "The message is not JSON that the app of this inbox can take: a member is "
                       "there twice, or a string is broken."},
     [FAULT_KEYS] = {503, false, "keys",
@@ -301,7 +301,7 @@ static void work(struct task *t, struct worker *worker)
 
 /* ---- back on the loop ------------------------------------------------------------------------ */
 
-static void answer_taken(struct call *c, const struct db_op *op, bool duplicate)
+static void answer_taken(struct call *c, const struct db_op *op, bool before)
 {
     struct buf *text = &session_of(c)->text;
     struct json j = json_start(text);
@@ -310,13 +310,13 @@ static void answer_taken(struct call *c, const struct db_op *op, bool duplicate)
         json_raw(&j, ",\"seq\":");
         json_u64(&j, op->seq);
     }
-    json_raw(&j, duplicate ? ",\"duplicate\":true}\n" : "}\n");
+    json_raw(&j, before ? ",\"again\":true}\n" : "}\n");
     resp_start(c->resp, 200);
     resp_header(c->resp, "Content-Type", STR_LIT("application/json"));
     resp_header(c->resp, "Cache-Control", STR_LIT("no-store"));
     resp_body(c->resp, text->data, text->len);
     c->resp->failed |= j.failed;
-    atomic_fetch_add(duplicate ? &again : &stored, 1);
+    atomic_fetch_add(before ? &again : &stored, 1);
 }
 
 static void answer_verdict(struct call *c, const struct db_op *op)

@@ -78,6 +78,7 @@ struct settings {
     char name[DB_LINE_NAME_MAX + 1];
     char wrong[300]; /* what is wrong with the body, "" nothing */
     struct inbox_senders senders;
+    unsigned given; /* members, as bits */
     bool from, secret_given, new_secret, start_any;
     struct buf app, event;
     char secret_text[SEAL_WHSEC_TEXT_MAX + 1];
@@ -146,21 +147,42 @@ static bool take_name(struct settings *s, const char *member, struct str value, 
     return true;
 }
 
-static bool take_member(struct settings *s, struct str name, struct str value)
+static bool take_start_any(struct settings *s, struct str value)
 {
-    if (json_says(name, "from"))
-        return take_cards(s, value);
-    if (json_says(name, "secret"))
-        return take_secret(s, value);
-    if (json_says(name, "app"))
-        return take_name(s, "app", value, &s->app);
-    if (json_says(name, "event"))
-        return take_name(s, "event", value, &s->event);
-    if (!json_says(name, "start_any"))
-        return refuse(s, "An inbox has no member %.*s.", name.n > 60 ? 60 : (int)name.n, name.p);
     s->start_any = json_kind(value) == JSON_TRUE;
     return s->start_any || json_kind(value) == JSON_FALSE ||
            refuse(s, "The member start_any is true or false.");
+}
+
+static bool take_app(struct settings *s, struct str value)
+{
+    return take_name(s, "app", value, &s->app);
+}
+
+static bool take_event(struct settings *s, struct str value)
+{
+    return take_name(s, "event", value, &s->event);
+}
+
+static const struct {
+    const char *name;
+    bool (*take)(struct settings *s, struct str value);
+} members[] = {
+    {"from", take_cards}, {"secret", take_secret},       {"app", take_app},
+    {"event", take_event}, {"start_any", take_start_any},
+};
+
+static bool take_member(struct settings *s, struct str name, struct str value)
+{
+    unsigned m = 0;
+    while (m < sizeof members / sizeof *members && !json_says(name, members[m].name))
+        m++;
+    if (m == sizeof members / sizeof *members)
+        return refuse(s, "An inbox has no member %.*s.", name.n > 60 ? 60 : (int)name.n, name.p);
+    if (s->given & 1u << m)
+        return refuse(s, "The member %s is there twice.", members[m].name);
+    s->given |= 1u << m;
+    return members[m].take(s, value);
 }
 
 static bool take_all(struct settings *s, struct str value)
@@ -187,10 +209,13 @@ static void work(struct task *t, struct worker *w)
 
 static void release(struct settings *s)
 {
+    if (s->body.bytes != NULL)
+        seal_wipe(s->body.bytes, s->body.text.n);
     several_free(&s->body);
     buf_free(&s->app);
     buf_free(&s->event);
     seal_wipe(s->secret, sizeof s->secret);
+    seal_wipe(s->secret_text, sizeof s->secret_text);
 }
 
 /* ---- on the loop ----------------------------------------------------------------------------- */

@@ -95,13 +95,13 @@ def test_what_came_cannot_act_as_the_site(sender):
 
 def test_the_same_again_is_stored_once(sender):
     assert sender.send(b"one", id_="msg_a").json() == {"ok": 1}
-    assert sender.send(b"one", id_="msg_a").json() == {"ok": 1, "duplicate": True}
+    assert sender.send(b"one", id_="msg_a").json() == {"ok": 1, "again": True}
     assert len(messages(sender)) == 1
 
 
 def test_the_same_in_a_later_try_is_known(sender):
     assert sender.send(b"one", id_="msg_a", at=int(time.time()) - 200).status == 200
-    assert sender.send(b"one", id_="msg_a").json()["duplicate"]
+    assert sender.send(b"one", id_="msg_a").json()["again"]
 
 
 def test_an_id_with_other_bytes_is_a_conflict(sender):
@@ -113,7 +113,7 @@ def test_an_id_with_other_bytes_is_a_conflict(sender):
 def test_a_message_that_was_deleted_does_not_come_back(sender):
     assert sender.send(b"one", id_="msg_a").status == 200
     sender.site.hanji.command("sql", "DELETE FROM inbox")
-    assert sender.send(b"one", id_="msg_a").json()["duplicate"]
+    assert sender.send(b"one", id_="msg_a").json()["again"]
     assert messages(sender) == []
 
 
@@ -129,7 +129,7 @@ def test_many_at_once_are_stored_once(sender):
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(once, range(48)))
     assert {answer.status for answer in answers} == {200}
-    assert len([answer for answer in answers if not answer.json().get("duplicate")]) == 1
+    assert len([answer for answer in answers if not answer.json().get("again")]) == 1
     assert len(messages(sender)) == 1
 
 
@@ -178,18 +178,18 @@ def test_a_time_that_is_not_far_off(sender, off):
 def test_a_header_is_missing(sender, name):
     wanted = webhook.headers(sender.secret, b"one")
     del wanted[name]
-    refused(sender.site.http("POST", sender.path, b"one", wanted, token=None), 400, "headers")
+    refused(sender.site.http("POST", sender.path, b"one", wanted, token=None), 400, "malformed")
     assert messages(sender) == []
 
 
 @pytest.mark.parametrize("at", ["0", "-5", "1.5", "abc", "01", "1 7", "1e9", "9" * 13, "17_00"])
 def test_a_time_that_is_none(sender, at):
-    refused(sender.send(b"one", at=at), 400, "headers")
+    refused(sender.send(b"one", at=at), 400, "malformed")
 
 
 @pytest.mark.parametrize("id_", ["a.b", "x" * 257, "a b"])
 def test_an_id_that_is_none(sender, id_):
-    refused(sender.send(b"one", id_=id_), 400, "headers")
+    refused(sender.send(b"one", id_=id_), 400, "malformed")
 
 
 @pytest.mark.parametrize("signature", ["v1", "v1,", ",", "v1,AAAA", "v2,%s", "v1a,%s", "V1,%s", "%s"])
@@ -322,6 +322,11 @@ def test_settings_that_are_none(keyed, value):
     name = next(NAMES)
     assert put(keyed, name, value).status == 422
     assert keyed.get("/inbox/" + name).status == 404
+
+
+def test_settings_that_are_named_twice(keyed):
+    body = b'{"secret":"new","secret":"whsec_%s"}' % (b"A" * 44)
+    assert keyed.put("/inbox/x", body, {"Content-Type": "application/json"}).status == 422
 
 
 def test_settings_that_are_no_json(keyed):

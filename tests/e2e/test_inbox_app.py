@@ -75,7 +75,7 @@ def test_members_do_not_stand_in_for_facts(shop, sender):
 
 @pytest.mark.parametrize("body", [b'{"tea":"a","tea":"b"}', b'{"tea":"\\ud800"}', b'{"x":1,"x":2}'])
 def test_members_that_cannot_be_taken(shop, sender, body):
-    refused(sender.send(body), 422, "rejected")
+    refused(sender.send(body), 422, "malformed")
     assert stored(sender) == []
 
 

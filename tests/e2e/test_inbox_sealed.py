@@ -117,7 +117,7 @@ def test_the_list_names_the_senders(keyed, peer, inbox):
 def test_the_same_again_is_known(keyed, peer, inbox):
     wire, ident = peer.next(keyed, b"two")
     assert peer.post(keyed, inbox.name, wire, ident).json() == {"ok": 1, "seq": 2}
-    assert peer.post(keyed, inbox.name, wire, ident).json() == {"ok": 1, "seq": 2, "duplicate": True}
+    assert peer.post(keyed, inbox.name, wire, ident).json() == {"ok": 1, "seq": 2, "again": True}
     assert inbox.texts() == ["one", "two"]
 
 
@@ -133,7 +133,7 @@ def test_many_at_once_are_stored_once(keyed, peer, inbox):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         answers = [answer.json() for answer in pool.map(once, range(24))]
     assert {answer["seq"] for answer in answers} == {2}
-    assert len([answer for answer in answers if "duplicate" not in answer]) == 1 and inbox.texts() == ["one", "two"]
+    assert len([answer for answer in answers if "again" not in answer]) == 1 and inbox.texts() == ["one", "two"]
 
 
 # the order
@@ -162,7 +162,7 @@ def test_any_order(keyed, peer):
     made = [peer.next(keyed, b"%d" % number, fifo=False) for number in range(1, 5)]
     for number in (3, 1, 4, 2):
         assert peer.post(keyed, inbox.name, *made[number - 1]).json() == {"ok": 1, "seq": number}
-    assert [peer.post(keyed, inbox.name, *one).json()["duplicate"] for one in made] == [True] * 4
+    assert [peer.post(keyed, inbox.name, *one).json()["again"] for one in made] == [True] * 4
     assert inbox.texts() == ["3", "1", "4", "2"]
 
 
