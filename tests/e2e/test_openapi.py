@@ -141,9 +141,10 @@ def no_descriptor_left(hanji):
 
 
 def refused_for_want_of_a_file(hanji, method, path, token=None):
-    """A body for which there is no memory, and no descriptor for a file of its own."""
-    with hanji.client() as client:
-        assert client.ask("GET", "/health").status == 200       # it is accepted now
+    """A body for which there is no memory, since half of another one is there, and no descriptor for a file of its own."""
+    with hanji.client() as client, hanji.client() as other:
+        other.send(fastcgi.request("PUT", "/docs/half", token, body=bytes(8000))[:-100])
+        assert client.ask("GET", "/health").status == 200       # both are accepted now, and the half is there
         with no_descriptor_left(hanji):
             return client.ask(method, path, token, body=bytes(LIMIT)).status
 
