@@ -108,7 +108,7 @@ static const struct rule inbox_rules[] = {
      "SELECT count(*) FROM inbox_key WHERE source NOT IN (SELECT id FROM inbox_source)"},
     {false, "messages whose id is not known, so that they could come again",
      "SELECT count(*) FROM inbox AS m WHERE line IS NULL AND received >="
-     " (SELECT max(received) FROM inbox_seen) - 2592000 AND NOT EXISTS"
+     " coalesce((SELECT max(received) FROM inbox_seen), 0) - 2592000 AND NOT EXISTS"
      " (SELECT 1 FROM inbox_seen AS s WHERE s.source = m.source AND s.id = m.id)"
      " AND source IN (SELECT id FROM inbox_source WHERE name >= '0')"},
     {false, "messages of a line beyond its mark that are not known to have come",

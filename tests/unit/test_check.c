@@ -82,6 +82,10 @@ static const struct {
     {"DELETE FROM tombstone", "1 keys whose last change is neither"},
     {"UPDATE meta SET value = 7 WHERE name = 'pruned'", "1 marks (pruned, horizon)"},
     {"INSERT INTO meta VALUES ('horizon', 7)", "1 marks (pruned, horizon)"},
+    {"INSERT INTO inbox_key VALUES (9, 'identity', zeroblob(16), zeroblob(32), zeroblob(16), 0, 0)",
+     "1 keys of inboxes that are not there"},
+    {"INSERT INTO inbox_line VALUES (1, 1, zeroblob(16), 'x', 5, NULL); INSERT INTO inbox_ahead VALUES (1, 5, zeroblob(32))",
+     "1 numbers that are noted beyond a mark"},
     {"DROP TRIGGER doc_update", "the trigger doc_update is missing"},
     {"PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql = replace(sql, 'put', 'pat') WHERE name = 'doc_update'",
      "the trigger doc_update is not the one of hanji's schema"},
@@ -125,6 +129,11 @@ static const struct {
     const char *sql;
     const char *said;
 } oddities[] = {
+    {"INSERT INTO inbox_source (id, name, created) VALUES (1, 'x', 0); INSERT INTO inbox (source, id, type, sent, received, hash, body)"
+     " VALUES (1, 'a', 't', 0, 10, x'', '')", "1 messages whose id is not known"},
+    {"INSERT INTO inbox_source (id, name, created) VALUES (1, 'x', 0); INSERT INTO inbox_line VALUES (1, 1, zeroblob(16), 'l', 5, NULL);"
+     " INSERT INTO inbox (source, id, sender, line, seq, type, sent, received, hash, body)"
+     " VALUES (1, 'a', zeroblob(16), 'l', 6, 't', 0, 10, x'', '')", "1 messages of a line beyond its mark"},
     {"UPDATE doc SET key = 'a' || char(10) WHERE key = 'a'", "1 documents whose key"},
     {"UPDATE doc SET key = 'x/../y' WHERE key = 'a'", "1 documents whose key"},
     {"UPDATE doc SET key = '.' WHERE key = 'a'", "1 documents whose key"},
