@@ -13,22 +13,43 @@
     " (SELECT count(*) FROM inbox_key WHERE source = s.id)"                                        \
     " FROM inbox_source AS s"
 
-static void take_source(sqlite3_stmt *s, struct db_inbox *in)
+/* A text, or NULL where there is none. Sets *ok to false when memory is short: what is missing then
+ * must not look as if it were not there. */
+static const char *text_of(sqlite3_stmt *s, int column, bool *ok)
 {
-    const char *state = (const char *)sqlite3_column_text(s, 6);
+    bool there = sqlite3_column_type(s, column) != SQLITE_NULL;
+    const char *text = (const char *)sqlite3_column_text(s, column);
+    *ok = *ok && (text != NULL || !there);
+    return text;
+}
+
+static const unsigned char *bytes_of(sqlite3_stmt *s, int column, size_t *n, bool *ok)
+{
+    bool there = sqlite3_column_type(s, column) != SQLITE_NULL;
+    const unsigned char *p = sqlite3_column_blob(s, column);
+    *n = (size_t)sqlite3_column_bytes(s, column);
+    *ok = *ok && (p != NULL || !there || *n == 0);
+    return p;
+}
+
+/* False: memory is short. */
+static bool take_source(sqlite3_stmt *s, struct db_inbox *in)
+{
+    bool ok = true;
     *in = (struct db_inbox){
         .id = sqlite3_column_int64(s, 0),
-        .name = (const char *)sqlite3_column_text(s, 1),
-        .app = (const char *)sqlite3_column_text(s, 2),
-        .event = (const char *)sqlite3_column_text(s, 3),
-        .secret = sqlite3_column_blob(s, 4),
-        .secret_bytes = (size_t)sqlite3_column_bytes(s, 4),
+        .name = text_of(s, 1, &ok),
+        .app = text_of(s, 2, &ok),
+        .event = text_of(s, 3, &ok),
         .start_any = sqlite3_column_int(s, 5) != 0,
-        .closed = state == NULL || strcmp(state, "open") != 0,
         .created = sqlite3_column_int64(s, 7),
         .last_received = sqlite3_column_int64(s, 8),
         .keys = (uint32_t)sqlite3_column_int(s, 9),
     };
+    const char *state = text_of(s, 6, &ok);
+    in->secret = bytes_of(s, 4, &in->secret_bytes, &ok);
+    in->closed = state == NULL || strcmp(state, "open") != 0;
+    return ok && in->name != NULL;
 }
 
 /* The row of s is lent; DB_NONE: there is none. */
@@ -50,12 +71,12 @@ enum db_result db_inbox_find(struct db_reader *r, const char *name, size_t n, st
     if (s == NULL)
         return db_conn_failed(&r->conn);
     db_reader_lend(r, NULL);
-    sqlite3_bind_text64(s, 1, name, n, SQLITE_TRANSIENT, SQLITE_UTF8);
+    if (sqlite3_bind_text64(s, 1, name, n, SQLITE_TRANSIENT, SQLITE_UTF8) != SQLITE_OK)
+        return DB_NO_MEMORY;
     enum db_result result = lend_row(r, s);
     if (result != DB_OK)
         return result;
-    take_source(s, in);
-    return in->name != NULL ? DB_OK : DB_NO_MEMORY;
+    return take_source(s, in) ? DB_OK : DB_NO_MEMORY;
 }
 
 enum db_result db_inbox_list(struct db_reader *r, const char *after, unsigned most,
@@ -68,12 +89,11 @@ enum db_result db_inbox_list(struct db_reader *r, const char *after, unsigned mo
     if (s == NULL)
         return db_conn_failed(&r->conn);
     db_reader_lend(r, NULL);
-    sqlite3_bind_text(s, 1, after, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(s, 1, after, -1, SQLITE_STATIC);
     sqlite3_bind_int64(s, 2, most);
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
         struct db_inbox in;
-        take_source(s, &in);
-        if (in.name == NULL) {
+        if (!take_source(s, &in)) {
             rc = SQLITE_NOMEM;
             break;
         }
@@ -83,6 +103,7 @@ enum db_result db_inbox_list(struct db_reader *r, const char *after, unsigned mo
         }
     }
     sqlite3_reset(s);
+    sqlite3_clear_bindings(s);
     return db_cause(rc);
 }
 
@@ -171,24 +192,27 @@ enum db_result db_inbox_marks(struct db_reader *r, int64_t source, unsigned most
     "SELECT n, id, line, type, sender, seq, sent, received, typeof(body) = 'text',"                \
     " CASE typeof(body) WHEN 'blob' THEN length(body) ELSE length(CAST(body AS BLOB)) END, "
 
+/* False: memory is short. */
 static bool take_row(sqlite3_stmt *s, struct db_inbox_row *row)
 {
+    bool ok = true;
+    size_t sender, body;
     *row = (struct db_inbox_row){
         .number = sqlite3_column_int64(s, 0),
-        .id = (const char *)sqlite3_column_text(s, 1),
-        .line = (const char *)sqlite3_column_text(s, 2),
-        .type = (const char *)sqlite3_column_text(s, 3),
-        .sender = sqlite3_column_blob(s, 4),
+        .id = text_of(s, 1, &ok),
+        .line = text_of(s, 2, &ok),
+        .type = text_of(s, 3, &ok),
         .seq = (uint64_t)sqlite3_column_int64(s, 5),
         .sent = sqlite3_column_int64(s, 6),
         .received = sqlite3_column_int64(s, 7),
         .text = sqlite3_column_int(s, 8) != 0,
         .bytes = (size_t)sqlite3_column_int64(s, 9),
-        .body = sqlite3_column_blob(s, 10),
     };
-    if (sqlite3_column_bytes(s, 4) != DB_KEY_ID_BYTES)
+    row->sender = bytes_of(s, 4, &sender, &ok);
+    row->body = bytes_of(s, 10, &body, &ok);
+    if (sender != DB_KEY_ID_BYTES)
         row->sender = NULL;
-    return row->id != NULL && row->type != NULL;
+    return ok && row->id != NULL && row->type != NULL;
 }
 
 enum db_result db_inbox_messages(struct db_reader *r, int64_t source, int64_t after, unsigned most,

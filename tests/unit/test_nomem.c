@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "db/doc.h"
+#include "db/inbox.h"
 #include "db/token.h"
 #include "tests/unit/tdb.h"
 
@@ -139,6 +140,85 @@ START_TEST(bursts_after_a_failed_one)
 }
 END_TEST
 
+/* A message of an inbox whose order counts: acknowledged exactly when it is there, and its number. */
+static bool take_with(long n, uint64_t seq)
+{
+    struct db_conn c;
+    unsigned char hash[DB_MESSAGE_HASH_BYTES] = {0}, prev[DB_MESSAGE_HASH_BYTES] = {0}, sender[DB_KEY_ID_BYTES] = {7};
+    char id[32], sql[200];
+    snprintf(id, sizeof id, "msg_%u", (unsigned)seq);
+    snprintf((char *)hash, sizeof hash, "%u", (unsigned)seq);
+    if (seq > 1)
+        snprintf((char *)prev, sizeof prev, "%u", (unsigned)seq - 1);
+    struct db_inbox_message m = {.source = 1, .id = id, .id_bytes = strlen(id), .sender = sender, .line = "l", .line_bytes = 1,
+                                 .seq = seq, .fifo = true, .prev = prev, .hash = hash, .type = "a/b", .type_bytes = 3,
+                                 .body = "x", .bytes = 1};
+    struct db_op *op = db_inbox_take_op(&m, NULL, NULL, NULL);
+    ck_assert_ptr_nonnull(op);
+    tdb_open(&c);
+    left = n;
+    enum db_result result = tdb_burst(&c, op);
+    bool short_of_memory = enough();
+    db_conn_close(&c);
+    ck_assert_msg(result == DB_OK || (result == DB_NO_MEMORY && short_of_memory), "%ld: %s", n, db_result_text(result));
+    bool taken = result == DB_OK && op->result == DB_OK && db_inbox_taken(op) == DB_INBOX_STORED;
+    snprintf(sql, sizeof sql, "SELECT (SELECT count(*) FROM inbox WHERE id = '%s') + (SELECT count(*) FROM inbox_seen WHERE"
+             " id = '%s') + (SELECT count(*) FROM inbox_line WHERE seq = %u)", id, id, (unsigned)seq);
+    ck_assert_int_eq(tdb_ask_file(sql), taken ? 3 : 0);
+    tdb_free(op);
+    return taken;
+}
+
+START_TEST(messages_of_an_inbox)
+{
+    struct db_conn c;
+    struct db_inbox_set set = {.name = "orders"};
+    struct db_op *op = db_inbox_set_op(&set);
+    tdb_open(&c);
+    ck_assert_int_eq(tdb_burst(&c, op), DB_OK);
+    tdb_free(op);
+    db_conn_close(&c);
+    uint64_t seq = 1;
+    for (long n = 0; seq < 3; n += 1 + n / 15)
+        seq += take_with(n, seq);
+    tdb_is_sound();
+}
+END_TEST
+
+static bool look_with(long n)
+{
+    struct db_reader *r = NULL;
+    struct db_inbox in = {0};
+    left = n;
+    enum db_result result = db_reader_open(&tdb_config, &r, &tdb_error);
+    if (result == DB_OK)
+        result = db_inbox_find(r, "orders", 6, &in);
+    bool short_of_memory = enough();
+    ck_assert(result == DB_OK || (result == DB_NO_MEMORY && short_of_memory));
+    ck_assert(result != DB_OK || (strcmp(in.app, "shop") == 0 && strcmp(in.event, "order") == 0 && !in.closed &&
+                                  in.secret != NULL && in.secret_bytes == 3));
+    db_reader_close(r);
+    return short_of_memory;
+}
+
+/* An inbox never looks as if it had no app, no secret, or were closed. */
+START_TEST(looking_for_an_inbox)
+{
+    struct db_conn c;
+    long n = 0;
+    struct db_inbox_set set = {.name = "orders", .app = "shop", .event = "order", .secret = (const unsigned char *)"abc",
+                               .secret_bytes = 3};
+    struct db_op *op = db_inbox_set_op(&set);
+    tdb_open(&c);
+    ck_assert_int_eq(tdb_burst(&c, op), DB_OK);
+    tdb_free(op);
+    db_conn_close(&c);
+    while (look_with(n))
+        n += 1 + n / 30;
+    ck_assert_int_gt(n, 50);
+}
+END_TEST
+
 static bool one_row(void *arg, const struct db_doc_row *row)
 {
     (void)row;
@@ -237,6 +317,8 @@ int main(void)
     tcase_add_test(t, a_burst_with_its_statements_ready);
     tcase_add_test(t, a_burst_of_a_new_connection);
     tcase_add_test(t, bursts_after_a_failed_one);
+    tcase_add_test(t, messages_of_an_inbox);
+    tcase_add_test(t, looking_for_an_inbox);
     tcase_add_test(t, reading);
     tcase_add_test(t, making_a_new_file);
     return run_suite(s);
