@@ -130,7 +130,8 @@ static const struct {
     const char *said;
 } oddities[] = {
     {"INSERT INTO inbox_source (id, name, created) VALUES (1, 'x', 0);"
-     " INSERT INTO inbox (source, id, type, sent, received, hash, body) VALUES (1, 'a', 't', 0, 10, x'', '')", "1 messages whose id is not known"},
+     " INSERT INTO inbox (source, id, type, sent, received, hash, body) VALUES (1, 'a', 't', 0, 10, x'', '')",
+     "1 messages whose id is not known"},
     {"INSERT INTO inbox_source (id, name, created) VALUES (1, 'x', 0);"
      " INSERT INTO inbox_line VALUES (1, 1, zeroblob(16), 'l', 5, NULL);"
      " INSERT INTO inbox (source, id, sender, line, seq, type, sent, received, hash, body)"
