@@ -26,6 +26,8 @@
 #include "seal/envelope.h"
 #include "seal/password.h"
 
+enum { FROM_WITHIN = 4096 }; /* bytes of an envelope in which it says who it is from */
+
 _Static_assert((int)SEAL_HASH_BYTES == (int)DB_MESSAGE_HASH_BYTES, "one size of hash");
 _Static_assert((int)SEAL_DIGEST_BYTES == (int)DB_MESSAGE_HASH_BYTES, "one size of hash");
 _Static_assert((int)SEAL_KEY_BYTES == (int)DB_KEY_BYTES, "one size of key");
@@ -108,7 +110,7 @@ struct delivery {
     /* what came of it */
     enum fault fault;
     struct seal_opened opened;
-    const struct db_inbox_key *identity; /* that signed it */
+    const struct db_inbox_key *identity; /* it is from, once it is opened; NULL: unknown */
     int64_t sent;
     unsigned char hash[DB_MESSAGE_HASH_BYTES];
     struct app_input input;
@@ -186,18 +188,41 @@ static bool transport_valid(const struct db_inbox_key *k, int64_t now_s)
            (k->valid_until == 0 || now_s <= k->valid_until);
 }
 
+/* Only the identity that it said it is from. */
 static bool trusted(void *arg, const unsigned char id[SEAL_KEY_ID_BYTES],
                     unsigned char key[SEAL_KEY_BYTES])
 {
-    struct delivery *d = arg;
+    const struct delivery *d = arg;
+    if (d->identity == NULL || memcmp(d->identity->id, id, SEAL_KEY_ID_BYTES) != 0)
+        return false;
+    memcpy(key, d->identity->key, SEAL_KEY_BYTES);
+    return true;
+}
+
+/* The identity that an envelope says it is from: what nobody has verified only chooses whose keys
+ * are tried, so that a message costs a few verifications however many senders there are, and nobody
+ * delivers for another. NULL: none that the inbox knows. */
+static const struct db_inbox_key *said_from(const struct delivery *d)
+{
+    static const char member[] = "\"from\":\"";
+    unsigned char id[SEAL_KEY_ID_BYTES];
+    size_t n = d->n < FROM_WITHIN ? d->n : FROM_WITHIN;
+    const char *p = n > 0 ? memmem(d->bytes, n, member, sizeof member - 1) : NULL;
+    size_t at = p != NULL ? (size_t)(p - (const char *)d->bytes) + sizeof member - 1 : 0;
+    if (p == NULL || n - at < SEAL_KEY_ID_HEX ||
+        !seal_key_unhex((struct seal_text){p + sizeof member - 1, SEAL_KEY_ID_HEX}, id))
+        return NULL;
     for (unsigned i = 0; i < d->keys; i++)
-        if (d->key[i].kind == DB_INBOX_IDENTITY &&
-            memcmp(d->key[i].id, id, SEAL_KEY_ID_BYTES) == 0) {
-            d->identity = &d->key[i];
-            memcpy(key, d->key[i].key, SEAL_KEY_BYTES);
-            return true;
-        }
-    return false;
+        if (d->key[i].kind == DB_INBOX_IDENTITY && memcmp(d->key[i].id, id, sizeof id) == 0)
+            return &d->key[i];
+    return NULL;
+}
+
+/* May sign the delivery: a key of the sender, within its time. */
+static bool may_carry(const struct delivery *d, const struct db_inbox_key *k)
+{
+    return k->kind == DB_INBOX_TRANSPORT && transport_valid(k, d->now_s) && d->identity != NULL &&
+           memcmp(k->root, d->identity->root, sizeof k->root) == 0;
 }
 
 static enum fault verify(struct delivery *d)
@@ -208,8 +233,9 @@ static enum fault verify(struct delivery *d)
     const struct seal_delivery came = {as_text(d->id), as_text(d->timestamp),
                                        as_text(d->signature), {bytes_of(d), d->n}};
     char about[INBOX_SECRET_ABOUT_MAX];
+    d->identity = d->sealed ? said_from(d) : NULL;
     for (unsigned i = 0; i < d->keys; i++)
-        if (d->key[i].kind == DB_INBOX_TRANSPORT && transport_valid(&d->key[i], d->now_s))
+        if (may_carry(d, &d->key[i]))
             memcpy(public_keys[keys.public_count++], d->key[i].key, SEAL_KEY_BYTES);
     if (d->hidden_n > 0) {
         if (!seal_show(d->own, inbox_about((struct str){d->name, strlen(d->name)}, about),

@@ -14,7 +14,7 @@ enum {
     SEAL_WHSEC_MAX = 64,
     SEAL_WHSEC_TEXT_MAX = 6 + 88,
     SEAL_WEBHOOK_ID_MAX = 256,
-    SEAL_WEBHOOK_SIGNATURES_MAX = 16, /* entries of the header that are looked at */
+    SEAL_WEBHOOK_SIGNATURES_MAX = 8, /* entries of the header that are looked at */
     SEAL_WEBHOOK_TOLERANCE_S = 300,
     SEAL_WEBHOOK_ENTRY_MAX = 4 + 88, /* "v1a," and base64 */
 };

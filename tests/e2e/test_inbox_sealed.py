@@ -231,6 +231,13 @@ def test_a_sender_that_is_not_known(keyed, peer, inbox):
     assert inbox.texts() == ["one"]
 
 
+def test_nobody_delivers_for_another(keyed, peer, inbox):
+    other = Peer()
+    assert inbox.put(peer, other).status == 200
+    refused(peer.post(keyed, inbox.name, *other.next(keyed)), 401, "signature")
+    assert inbox.texts() == ["one"]
+
+
 def test_a_public_key_is_no_secret(keyed, peer, inbox):
     """The mistake of a library: HMAC with the public key, which everybody knows."""
     wire, ident = peer.next(keyed)
@@ -261,7 +268,12 @@ def test_another_id_in_the_header(keyed, peer, inbox):
 
 
 def test_no_envelope_at_all(keyed, peer, inbox):
-    for body in (b"", b"hello", b"{}", b"[]", b"null", b"\0", b"\xff", b"{" * 100000, b"[" * 200000, b'{"v":1}' * 1000):
+    """What does not even say who it is from is signed by nobody."""
+    said = b'{"from":"%s"' % peer.letters.id.hex().encode()
+    for body in (b"", b"hello", b"{}", b"[]", b"null", b"\0", b"\xff", b"{" * 100000, b'{"v":1}' * 1000, said[:-3], b" " * 5000 + said):
+        refused(peer.post(keyed, inbox.name, body, letters.new_id()), 401, "signature")
+        peer.post(keyed, inbox.name, *peer.next(keyed))     # so that it is not throttled
+    for body in (said, said + b"}", said + b"[" * 200000, said + b"\0\xff", said + b"," + said):
         refused(peer.post(keyed, inbox.name, body, letters.new_id()), 422, "does_not_open")
 
 
