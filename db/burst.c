@@ -31,6 +31,15 @@ static db_apply_fn *const apply_table[DB_OP_KINDS] = {
     [DB_OP_INBOX_SET] = db_inbox_set,
     [DB_OP_INBOX_STATE] = db_inbox_state,
     [DB_OP_INBOX_REMOVE] = db_inbox_remove,
+    [DB_OP_LINE_SET] = db_line_set,
+    [DB_OP_LINE_STATE] = db_line_state,
+    [DB_OP_LINE_REMOVE] = db_line_remove,
+    [DB_OP_SEND] = db_send,
+    [DB_OP_SEND_RETRY] = db_send_retry,
+    [DB_OP_SEND_SKIP] = db_send_skip,
+    [DB_OP_SEND_REPLAY] = db_send_replay,
+    [DB_OP_COURIER_LEASE] = db_courier_lease,
+    [DB_OP_COURIER_MARKS] = db_courier_marks,
     [DB_OP_APP_SCHEMA] = db_app_schema_apply,
 };
 
@@ -85,7 +94,9 @@ static enum db_result apply_guarded(struct db_write *w, struct db_op *op);
 static bool wants_savepoint(const struct db_op *op)
 {
     return op->kind == DB_OP_APP || op->kind == DB_OP_APP_SCHEMA ||
-           op->kind == DB_OP_INBOX_TAKE || op->kind == DB_OP_INBOX_SET;
+           op->kind == DB_OP_INBOX_TAKE || op->kind == DB_OP_INBOX_SET ||
+           op->kind == DB_OP_LINE_SET || op->kind == DB_OP_SEND_REPLAY ||
+           op->kind == DB_OP_COURIER_MARKS;
 }
 
 /* Applies an operation, notes its result, and returns what ends the burst (DB_OK: nothing). Never
@@ -200,7 +211,7 @@ static enum db_result apply_guarded(struct db_write *w, struct db_op *op)
     if (sqlite3_get_autocommit(w->conn->db))
         return DB_OK; /* there is no savepoint any more: apply_one sees it */
     ended = end_marked(w, op, before);
-    if (op->kind != DB_OP_INBOX_TAKE) /* which has a number of its own */
+    if (op->kind == DB_OP_APP || op->kind == DB_OP_APP_SCHEMA) /* others have their own, or none */
         op->seq = w->seq;
     return ended;
 }
@@ -243,6 +254,7 @@ static enum db_result apply_all(struct db_conn *c, struct db_op *list, bool care
         if (op->refused)
             continue;
         db_op_forget(op);
+        w.shared_body = 0;
         result = op->once != NULL ? apply_once(&w, op) : apply_one(&w, op);
         if (result == DB_INVALID)
             refuse(op);

@@ -46,6 +46,7 @@ struct db_config {
     uint64_t queue_operations;
     uint64_t queue_bytes;
     uint64_t burst_operations;
+    int64_t sends_keep_s; /* how long messages stay that were delivered or skipped */
 };
 
 /* Process-wide settings of SQLite; call once, before any other function here and before threads. */

@@ -1,12 +1,14 @@
 #include "db/once.h"
 
+#include "db/outbox.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { PART_TEXT_MAX = 32 }; /* "[18446744073709551615,1]," */
+enum { PART_TEXT_MAX = 32 + 3 + 30 }; /* "[18446744073709551615,1]," */
 
 /* 1 January 2026, before which no record was made: a clock that says so has not been set yet. */
 #define FIRST_S INT64_C(1767225600)
@@ -72,11 +74,32 @@ static char *write_parts(const struct db_op *op)
     if (text == NULL)
         return NULL;
     *p++ = '[';
-    for (const struct db_op *part = op->parts; part != NULL; part = part->next)
-        p += strlen(sqlite3_snprintf(PART_TEXT_MAX, p, "%s[%llu,%d]", part == op->parts ? "" : ",",
+    for (const struct db_op *part = op->parts; part != NULL; part = part->next) {
+        const struct db_value *id = &part->values[DB_SEND_VALUE_ID];
+        p += strlen(sqlite3_snprintf(PART_TEXT_MAX, p, "%s[%llu,%d", part == op->parts ? "" : ",",
                                      (unsigned long long)part->seq, part->created));
+        if (part->kind == DB_OP_SEND)
+            p += strlen(sqlite3_snprintf(PART_TEXT_MAX, p, ",\"%.*s\"", (int)id->n,
+                                         (const char *)id->p));
+        *p++ = ']';
+    }
     memcpy(p, "]", 2);
     return text;
+}
+
+/* The id of a message that a part sent, which is its answer; what is behind it, NULL when it is
+ * another form, or memory is short. */
+static const char *read_id(struct db_op *part, const char *p)
+{
+    if (strncmp(p, ",\"", 2) != 0 || strlen(p) < DB_MESSAGE_ID_LEN + 3 ||
+        p[2 + DB_MESSAGE_ID_LEN] != '"')
+        return NULL;
+    part->answer = malloc(DB_MESSAGE_ID_LEN);
+    if (part->answer == NULL)
+        return NULL;
+    memcpy(part->answer, p + 2, DB_MESSAGE_ID_LEN);
+    part->answer_bytes = DB_MESSAGE_ID_LEN;
+    return p + DB_MESSAGE_ID_LEN + 3;
 }
 
 /* Fills the parts from that form. False when it is another one. */
@@ -90,11 +113,13 @@ static bool read_parts(struct db_op *op, const char *text)
         if (*p++ != '[')
             return false;
         part->seq = strtoull(p, &end, 10);
-        if (end == p || *end != ',' || (end[1] != '0' && end[1] != '1') || end[2] != ']')
+        if (end == p || *end != ',' || (end[1] != '0' && end[1] != '1'))
             return false;
         part->created = end[1] == '1';
         part->result = DB_OK;
-        p = end + 3;
+        p = part->kind == DB_OP_SEND ? read_id(part, end + 2) : end + 2;
+        if (p == NULL || *p++ != ']')
+            return false;
         if (part->next != NULL && *p++ != ',')
             return false;
     }
@@ -179,8 +204,8 @@ enum db_result db_once_note(struct db_write *w, const struct db_op *op)
     sqlite3_bind_blob(s, 2, op->once->request, DB_ONCE_HASH_BYTES, SQLITE_STATIC);
     sqlite3_bind_int(s, 3, op->once->status);
     sqlite3_bind_int64(s, 4, (int64_t)op->seq);
-    if (op->kind == DB_OP_PUT)
-        db_write_bind(s, 5, op, 0);
+    if (op->kind == DB_OP_PUT || op->kind == DB_OP_SEND) /* the key, or the message's id */
+        db_write_bind(s, 5, op, op->kind == DB_OP_SEND ? DB_SEND_VALUE_ID : 0);
     sqlite3_bind_text(s, 6, parts, -1, SQLITE_STATIC);
     sqlite3_bind_int64(s, 7, w->now.wall_s);
     sqlite3_bind_blob(s, 8, w->now.boot, DB_BOOT_BYTES, SQLITE_STATIC);

@@ -216,7 +216,7 @@ static struct db_op *take_one(struct wire *w)
 {
     struct db_value values[DB_OP_VALUES];
     size_t room = 0;
-    if (w->n < 1 || w->p[0] >= DB_OP_WIRE_DONE)
+    if (w->n < 1 || w->p[0] >= DB_OP_WIRE_KINDS)
         return NULL;
     enum db_op_kind kind = w->p[0];
     w->p++;

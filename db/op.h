@@ -43,7 +43,6 @@ enum db_op_kind {
     DB_OP_INBOX_STATE,      /* name, 1: closed, 0: open */
     DB_OP_INBOX_REMOVE,     /* name; with its messages and marks */
     DB_OP_WIRE_KINDS,       /* those from here on are never on the wire */
-    DB_OP_WIRE_DONE = DB_OP_WIRE_KINDS, /* those from here on have no function yet */
     DB_OP_APP = DB_OP_WIRE_KINDS, /* a script of an app (db/app.h); parts: what it had done */
     DB_OP_APP_SCHEMA,       /* files of an app's schema (db/app.h) */
     DB_OP_INBOX_TAKE,       /* db_inbox_take_op */

@@ -22,6 +22,8 @@ struct db_write {
     bool careful;  /* numbers are read back, not foreseen: somebody's triggers take some, too */
     int undone;    /* changes that were rolled back within the transaction */
     bool searched; /* the search index has had its step of this burst */
+    int64_t shared_body; /* of the message that was sent last by this operation, 0: none */
+    int64_t shared_size;
 };
 
 /* Applies one operation. DB_OK, or a cause of its own (DB_NONE, DB_PRECONDITION, DB_INVALID,
@@ -35,6 +37,9 @@ db_apply_fn db_session_new, db_session_touch, db_session_end, db_session_end_all
 db_apply_fn db_app_schema_apply, db_secret_new;
 db_apply_fn db_inbox_set, db_inbox_state, db_inbox_remove;
 db_apply_fn db_search_add, db_search_remove, db_search_rebuild, db_search_sync;
+db_apply_fn db_line_set, db_line_state, db_line_remove;
+db_apply_fn db_send, db_send_retry, db_send_skip, db_send_replay;
+db_apply_fn db_courier_lease, db_courier_marks;
 
 /* Reads back the sequence number the triggers gave a document that was just put. */
 enum db_result db_doc_read_seq(struct db_write *w, struct db_op *op);

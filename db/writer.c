@@ -13,6 +13,7 @@
 #include "db/inbox_internal.h"
 #include "db/migrate.h"
 #include "db/once.h"
+#include "db/outbox.h"
 #include "db/search_index.h"
 
 enum {
@@ -66,6 +67,7 @@ struct db_writer {
     bool indexing;                /* its last step left more to do */
     uint64_t index_after_us;      /* not before */
     bool keys_noted; /* idempotency keys since it was quiet */
+    bool outbox_used;      /* since it was quiet: messages that may be deleted */
     bool inbox_used; /* since it was quiet: ids to forget, or messages to delete */
     bool idle_work; /* something to do when it gets quiet */
     bool broken;
@@ -317,6 +319,8 @@ static void run_burst(struct db_writer *w, struct db_op *list, uint64_t count)
         w->unpruned += op->part_count > 0 ? op->part_count : 1;
         w->keys_noted |= op->once != NULL;
         w->inbox_used |= op->kind == DB_OP_INBOX_TAKE || op->kind == DB_OP_INBOX_REMOVE;
+        w->outbox_used |= op->kind == DB_OP_COURIER_MARKS || op->kind == DB_OP_LINE_REMOVE ||
+                          op->kind == DB_OP_SEND_SKIP;
     }
     w->unindexed += count;
     deliver(w, list);
@@ -355,6 +359,16 @@ static void prune_keys(struct db_writer *w)
         give_up(w);
 }
 
+/* Messages that were over long enough. */
+static void tidy_outbox(struct db_writer *w)
+{
+    int64_t before_s = db_clock_now().wall_s - w->config.sends_keep_s;
+    w->outbox_used = false;
+    if (!w->broken &&
+        db_outbox_prune(&w->conn, before_s, PRUNE_LOOK, &w->outbox_used) == DB_BROKEN)
+        give_up(w);
+}
+
 static void tidy_inbox(struct db_writer *w)
 {
     w->inbox_used = false;
@@ -372,9 +386,12 @@ static void tidy(struct db_writer *w)
         prune(w);
     if (w->keys_noted)
         prune_keys(w);
+    if (w->outbox_used)
+        tidy_outbox(w);
     if (w->inbox_used)
         tidy_inbox(w);
-    w->idle_work = w->indexing || w->unpruned > 0 || w->keys_noted || w->inbox_used;
+    w->idle_work = w->indexing || w->unpruned > 0 || w->keys_noted || w->inbox_used ||
+                   w->outbox_used;
     if (!w->idle_work)
         checkpoint(w, true);
     if (db_checkpoint_begun(&w->checkpoint))
@@ -514,6 +531,7 @@ enum db_result db_writer_start(const struct db_config *config, const struct db_w
     w->unindexed = 1;
     w->keys_noted = true;
     w->inbox_used = true;
+    w->outbox_used = true;
     enum db_result result = open_files(w, error);
     if (result == DB_OK && !start_thread(w)) {
         db_set_error(error, "the writer's thread cannot be started");

@@ -98,6 +98,8 @@ static const struct key keys[] = {
      "a session that was not used for so long ends"},
     {"session_max", KIND_TIME, AT(session_max_ms), "90d", 60000, 400 * DAY_MS,
      "a session ends after this time in any case"},
+    {"sends_keep", KIND_TIME, AT(sends_keep_ms), "30d", 60000, 4000 * DAY_MS,
+     "messages that were delivered or skipped stay so long, to be looked at and sent again"},
     {"keys", KIND_TEXT, AT(keys), "", 0, 0,
      "folder of the keys that sign and open sends (default: keys, beside the database)"},
     {"courier", KIND_TEXT, AT(courier), "", 0, 0,

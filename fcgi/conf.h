@@ -61,6 +61,7 @@ struct conf {
     uint64_t drain_timeout_ms;
     uint64_t session_idle_ms;
     uint64_t session_max_ms;
+    uint64_t sends_keep_ms;
     uint64_t queue_operations;
     uint64_t queue_bytes;
     uint64_t burst_operations;

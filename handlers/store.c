@@ -89,6 +89,7 @@ struct db_config store_db_config(const struct conf *conf)
         .queue_operations = conf->queue_operations,
         .queue_bytes = conf->queue_bytes,
         .burst_operations = conf->burst_operations,
+        .sends_keep_s = (int64_t)(conf->sends_keep_ms / 1000),
     };
 }
 

@@ -40,6 +40,7 @@ void tdb_init(void)
         .queue_operations = 4096,
         .queue_bytes = 64 << 20,
         .burst_operations = 1024,
+        .sends_keep_s = 30 * 86400,
     };
 }
 

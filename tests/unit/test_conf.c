@@ -67,6 +67,7 @@ static const struct {
     {"write_timeout", NUMBER(write_timeout_ms), 60000, "2m", 120000, "10ms", "9ms", "24h", "86401s"},
     {"drain_timeout", NUMBER(drain_timeout_ms), 30000, "1h", 3600000, "10ms", "9ms", "24h", "1441m"},
     {"session_idle", NUMBER(session_idle_ms), 1209600000, "1h", 3600000, "1m", "59s", "400d", "401d"},
+    {"sends_keep", NUMBER(sends_keep_ms), 2592000000, "7d", 604800000, "1m", "59s", "4000d", "96001h"},
     {"session_max", NUMBER(session_max_ms), 7776000000, "30d", 2592000000, "1m", "59s", "400d", "9601h"},
     {"queue_operations", NUMBER(queue_operations), 4096, "10", 10, "1", "0", "1000000", "1000001"},
     {"queue_bytes", NUMBER(queue_bytes), 64 * M, "32m", 32 * M, "64k", "63k", "16g", "17g"},
