@@ -177,7 +177,8 @@ CREATE TABLE courier (
 );
 INSERT INTO courier VALUES (1, 0, 0, 0);
 
--- Who may post. id: never given again. secret: of `v1`, hidden under the key `local`; NULL none.
+-- Who may post. id: never given again. name: as that of a line; /ID: it was removed, and what came
+-- to it is being deleted. secret: of `v1`, hidden under the key `local`; NULL none.
 -- start_any: 1, the first message of a sender's line may have any number. app, event: an app's
 -- EVENT.inbox.sql that runs in the transaction of each message; NULL none. state: open or closed.
 CREATE TABLE inbox_source (
