@@ -100,9 +100,8 @@ struct db_op *db_inbox_remove_op(const char *name)
 static bool well_formed(const struct db_op *op)
 {
     const struct db_value *v = op->values;
-    const char *name = v[NAME].p;
-    return v[NAME].type == DB_VALUE_TEXT && v[NAME].n > 0 && v[NAME].n <= DB_LINE_NAME_MAX &&
-           name[0] >= '0' && v[FLAGS].type == DB_VALUE_INT &&
+    return v[NAME].type == DB_VALUE_TEXT && db_line_name_ok(v[NAME].p, v[NAME].n) &&
+           v[FLAGS].type == DB_VALUE_INT &&
            (v[SECRET].type == DB_VALUE_NONE ||
             (v[SECRET].type == DB_VALUE_BLOB && v[SECRET].n <= DB_INBOX_SECRET_MAX)) &&
            (v[EVENT].type == DB_VALUE_NONE ||

@@ -236,7 +236,7 @@ static int add_or_set(const struct conf *conf, int argc, char **argv)
     int (*const act)(const struct conf *, struct wanted *) = strcmp(argv[0], "add") == 0 ? add
                                                                                          : set;
     struct wanted w = {.name = argv[1]};
-    if (!inbox_name_ok(argv[1], strlen(argv[1])))
+    if (!db_line_name_ok(argv[1], strlen(argv[1])))
         return usage("a name has 1 to 64 small letters, digits, '-', '_' and '.', a letter or "
                      "digit first");
     int status = take_flags(&w, argc - 2, argv + 2);

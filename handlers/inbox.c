@@ -17,16 +17,6 @@ enum { INBOX_LEN = sizeof "/inbox/" - 1, LIST_DEFAULT = 100, LIST_MAX = 1000 };
 
 static const char nothing[] = "There is nothing at this address.";
 
-bool inbox_name_ok(const char *name, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        bool plain = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= '0' && name[i] <= '9');
-        if (!plain && (i == 0 || strchr("-_.", name[i]) == NULL || name[i] == 0))
-            return false;
-    }
-    return n >= 1 && n <= DB_LINE_NAME_MAX;
-}
-
 struct seal_text inbox_about(struct str name, char text[INBOX_SECRET_ABOUT_MAX])
 {
     int n = snprintf(text, INBOX_SECRET_ABOUT_MAX, "inbox:%.*s", (int)name.n, name.p);
@@ -124,7 +114,7 @@ static bool take_after(struct call *c, char after[DB_LINE_NAME_MAX + 1])
         found = query_find(c->req->query, "after", value);
     if (found == QUERY_NONE)
         return true;
-    if (found != QUERY_OK || !inbox_name_ok((const char *)value->data, value->len)) {
+    if (found != QUERY_OK || !db_line_name_ok((const char *)value->data, value->len)) {
         param_refuse(c, "after", "is one name of an inbox");
         return false;
     }
@@ -253,7 +243,7 @@ enum verdict inbox(struct call *c)
     struct str name = {path.p, slash != NULL ? (size_t)(slash - path.p) : path.n};
     uint64_t number = 0;
     enum place place = place_of((struct str){path.p + name.n, path.n - name.n}, &number);
-    if (place == PLACE_NONE || !inbox_name_ok(name.p, name.n)) {
+    if (place == PLACE_NONE || !db_line_name_ok(name.p, name.n)) {
         problem(c, 404, nothing);
         return REPLY;
     }

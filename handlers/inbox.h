@@ -26,9 +26,6 @@ enum verdict inbox_put(struct call *c, struct str name);
 enum verdict inbox_messages(struct call *c, struct str name);
 enum verdict inbox_message(struct call *c, struct str name, int64_t number);
 
-/* A name has 1 to 64 small letters, digits, '-', '_' and '.', a letter or digit first. */
-bool inbox_name_ok(const char *name, size_t n);
-
 /* Finds it in the round's snapshot. Answers 404, or what the store said, and returns false. */
 bool inbox_find(struct call *c, struct str name, struct db_inbox *in)
     __attribute__((warn_unused_result));

@@ -512,7 +512,7 @@ END_TEST
 
 START_TEST(malformed_operations_are_refused)
 {
-    static const char *const names[] = {"", "/1", "-"};
+    static const char *const names[] = {"", "/1", "-", "Upper", "a b"};
     for (unsigned i = 0; i < COUNT(names); i++) {
         struct db_inbox_set s = {.name = names[i]};
         ck_assert_int_eq(apply(db_inbox_set_op(&s)), DB_INVALID);
