@@ -73,6 +73,7 @@ static const struct {
     {"does_not_open", 422, COURIER_DOES_NOT_OPEN},
     {"malformed", 400, COURIER_REJECTED},
     {"malformed", 422, COURIER_REJECTED},
+    {"rejected", 422, COURIER_REJECTED},
     {"too_large", 413, COURIER_TOO_LARGE},
 };
 

@@ -60,6 +60,8 @@ static const struct {
     {422, "{\"code\":\"unknown_recipient_key\"}", COURIER_UNKNOWN_KEY, true, 0},
     {422, "{\"code\":\"does_not_open\"}", COURIER_DOES_NOT_OPEN, true, 0},
     {422, "{\"code\":\"gap\",\"expected\":1}", COURIER_REJECTED, false, 0},
+    {422, "{\"code\":\"rejected\"}", COURIER_REJECTED, true, 0},
+    {409, "{\"code\":\"rejected\"}", COURIER_REJECTED, false, 0},
     {422, "{\"code\":\"something\"}", COURIER_REJECTED, false, 0},
     {429, "", COURIER_THROTTLED, false, 0},
     {429, "{\"code\":\"busy\"}", COURIER_THROTTLED, false, 0},
