@@ -107,6 +107,18 @@ static const struct key keys[] = {
      "the running program)"},
     {"courier_socket", KIND_TEXT, AT(courier_socket), "", 0, 0,
      "socket by which it is woken, mode 0600 (default: the database's name with .courier)"},
+    {"courier_idle", KIND_TIME, AT(courier_idle_ms), "30s", 1, DAY_MS,
+     "time without work after which the courier leaves"},
+    {"send_timeout", KIND_TIME, AT(send_timeout_ms), "30s", 100, 600000,
+     "time for one delivery; a third of it for the connection"},
+    {"retry_first", KIND_TIME, AT(retry_first_ms), "5s", 1, DAY_MS,
+     "pause behind the first failure of a delivery; then 5m, 30m, 2h, 5h, 10h, 14h, 20h, 24h"},
+    {"retry_most", KIND_TIME, AT(retry_most_ms), "24h", 1, DAY_MS,
+     "no such pause is longer"},
+    {"retry_for", KIND_TIME, AT(retry_for_ms), "4d", 1, 400 * DAY_MS,
+     "a message that fails when it is older waits for a person"},
+    {"line_fails_for", KIND_TIME, AT(line_fails_for_ms), "5d", 1, 400 * DAY_MS,
+     "a line that has been failing for so long is disabled"},
     {"log_level", KIND_TEXT, AT(log_level_name), "info", 0, 0, "error, warn, info or debug"},
 };
 enum { KEYS = sizeof keys / sizeof *keys };

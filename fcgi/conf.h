@@ -62,6 +62,12 @@ struct conf {
     uint64_t session_idle_ms;
     uint64_t session_max_ms;
     uint64_t sends_keep_ms;
+    uint64_t courier_idle_ms;
+    uint64_t send_timeout_ms;
+    uint64_t retry_first_ms;
+    uint64_t retry_most_ms;
+    uint64_t retry_for_ms;
+    uint64_t line_fails_for_ms;
     uint64_t queue_operations;
     uint64_t queue_bytes;
     uint64_t burst_operations;
