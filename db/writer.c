@@ -29,6 +29,7 @@ enum {
     PRUNE_LOOK = 4096,
     SEARCH_PAUSE_US = 20000, /* between steps of the search index */
     SEARCH_BACKLOG = 1024,   /* operations, beyond which a step is made though it is not quiet */
+    TIDY_BACKLOG = 2048, /* operations, beyond which what is sent is tidied, too */
     PRUNE_BACKLOG = 100000, /* entries not looked at, beyond which bursts pay for pruning too */
     YIELD_NS = 500000,
     STACK_BYTES = 1 << 20,
@@ -64,11 +65,11 @@ struct db_writer {
     uint64_t checkpoint_after_us; /* not before, when the last one left frames */
     uint64_t unpruned;            /* change entries not looked at yet, about */
     uint64_t unindexed;           /* operations that the search index has not seen, about */
+    uint64_t untidied;            /* operations since inboxes and outbox were tidied */
     bool indexing;                /* its last step left more to do */
     uint64_t index_after_us;      /* not before */
     bool keys_noted; /* idempotency keys since it was quiet */
-    bool outbox_used;      /* since it was quiet: messages that may be deleted */
-    bool inbox_used; /* since it was quiet: ids to forget, or messages to delete */
+    bool sends_used; /* since it was quiet: messages and ids that may have to go */
     bool idle_work; /* something to do when it gets quiet */
     bool broken;
 };
@@ -318,11 +319,12 @@ static void run_burst(struct db_writer *w, struct db_op *list, uint64_t count)
     for (struct db_op *op = list; op != NULL; op = op->next) {
         w->unpruned += op->part_count > 0 ? op->part_count : 1;
         w->keys_noted |= op->once != NULL;
-        w->inbox_used |= op->kind == DB_OP_INBOX_TAKE || op->kind == DB_OP_INBOX_REMOVE;
-        w->outbox_used |= op->kind == DB_OP_COURIER_MARKS || op->kind == DB_OP_LINE_REMOVE ||
-                          op->kind == DB_OP_SEND_SKIP;
+        w->sends_used |= op->kind == DB_OP_COURIER_MARKS || op->kind == DB_OP_LINE_REMOVE ||
+                         op->kind == DB_OP_SEND_SKIP || op->kind == DB_OP_INBOX_TAKE ||
+                         op->kind == DB_OP_INBOX_REMOVE;
     }
     w->unindexed += count;
+    w->untidied += count;
     deliver(w, list);
     if (w->conn.waited) { /* somebody else writes too: let them have the lock */
         struct timespec pause = {0, YIELD_NS};
@@ -354,26 +356,21 @@ static void prune_keys(struct db_writer *w)
 {
     struct db_clock now = db_clock_now();
     w->keys_noted = false;
-    if (!w->broken &&
-        db_once_prune(&w->conn, &now, PRUNE_LOOK, &w->keys_noted) == DB_BROKEN)
+    if (!w->broken && db_once_prune(&w->conn, &now, PRUNE_LOOK, &w->keys_noted) == DB_BROKEN)
         give_up(w);
 }
 
-/* Messages that were over long enough. */
-static void tidy_outbox(struct db_writer *w)
+/* A step for the outbox and for inboxes: what was over long enough, what was removed. */
+static void tidy_sends(struct db_writer *w)
 {
     int64_t before_s = db_clock_now().wall_s - w->config.sends_keep_s;
-    w->outbox_used = false;
+    bool outbox = false, inbox = false;
+    w->untidied = 0;
     if (!w->broken &&
-        db_outbox_prune(&w->conn, before_s, PRUNE_LOOK, &w->outbox_used) == DB_BROKEN)
+        (db_outbox_prune(&w->conn, before_s, PRUNE_LOOK, &outbox) == DB_BROKEN ||
+         db_inbox_tidy(&w->conn, PRUNE_LOOK, &inbox) == DB_BROKEN))
         give_up(w);
-}
-
-static void tidy_inbox(struct db_writer *w)
-{
-    w->inbox_used = false;
-    if (!w->broken && db_inbox_tidy(&w->conn, PRUNE_LOOK, &w->inbox_used) == DB_BROKEN)
-        give_up(w);
+    w->sends_used = outbox || inbox;
 }
 
 /* It is quiet: leave the file as a person would like to find it. One step a call; stays `idle_work`
@@ -386,12 +383,9 @@ static void tidy(struct db_writer *w)
         prune(w);
     if (w->keys_noted)
         prune_keys(w);
-    if (w->outbox_used)
-        tidy_outbox(w);
-    if (w->inbox_used)
-        tidy_inbox(w);
-    w->idle_work = w->indexing || w->unpruned > 0 || w->keys_noted || w->inbox_used ||
-                   w->outbox_used;
+    if (w->sends_used)
+        tidy_sends(w);
+    w->idle_work = w->indexing || w->unpruned > 0 || w->keys_noted || w->sends_used;
     if (!w->idle_work)
         checkpoint(w, true);
     if (db_checkpoint_begun(&w->checkpoint))
@@ -429,6 +423,8 @@ static void *writer_thread(void *arg)
             checkpoint(w, false);
             if (w->unpruned > PRUNE_BACKLOG)
                 prune(w);
+            if (w->untidied > TIDY_BACKLOG && w->sends_used)
+                tidy_sends(w);
             if (w->unindexed > SEARCH_BACKLOG ||
                 (w->indexing && db_clock_us() >= w->index_after_us))
                 follow(w);
@@ -530,8 +526,7 @@ enum db_result db_writer_start(const struct db_config *config, const struct db_w
     w->unpruned = 1; /* look once */
     w->unindexed = 1;
     w->keys_noted = true;
-    w->inbox_used = true;
-    w->outbox_used = true;
+    w->sends_used = true;
     enum db_result result = open_files(w, error);
     if (result == DB_OK && !start_thread(w)) {
         db_set_error(error, "the writer's thread cannot be started");

@@ -276,6 +276,10 @@ def test_a_closed_inbox(sender):
     assert sender.send(b"one").status == 200
 
 
+def test_what_is_not_there_cannot_be_closed(keyed):
+    assert keyed.http("POST", "/inbox/nowhere/close").status == 404 and keyed.http("POST", "/inbox/nowhere/open").status == 404
+
+
 def test_a_removed_inbox_and_its_name(sender):
     assert sender.send(b"one", id_="msg_a").status == 200
     assert sender.site.delete(sender.path).status == 204
@@ -368,6 +372,12 @@ def test_the_list_of_inboxes(keyed, sender):
         after = answer["next"]
     assert sender.name in names and names == sorted(names)
     assert keyed.head("/inbox/").status == 200 and keyed.get("/inbox/?after=../x").status == 400
+
+
+def test_the_head_of_a_message(sender):
+    assert sender.send(b"hello", kind="text/plain").status == 200
+    answer = sender.site.head("%s/%d" % (sender.path, messages(sender)[0]["n"]))
+    assert answer.status == 200 and answer.body == b"" and answer.header("Content-Length") == "5"
 
 
 @pytest.mark.parametrize("path", ["/0", "/999999999", "/-1", "/x", "/1/2", "/1x"])

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "db/inbox.h"
 #include "tests/unit/tdb.h"
 
 static atomic_uint sync_us;
@@ -576,6 +577,32 @@ START_TEST(a_busy_time_is_used_too)
 }
 END_TEST
 
+/* It is never quiet for a second here, and ids of messages that came long ago are forgotten. */
+START_TEST(inboxes_are_tidied_in_a_busy_time)
+{
+    enum { LIST = 1100 };
+    tdb_config.queue_operations = LIST;
+    start();
+    sqlite3 *db = tdb_shell();
+    struct db_inbox_set set = {.name = "x"};
+    struct db_op *op = db_inbox_set_op(&set);
+    ck_assert_int_eq(tdb_write(writer, &in, op, NULL), DB_OK);
+    tdb_sql(db, "INSERT INTO inbox_seen VALUES (1, 'old', zeroblob(32), 1)");
+    unsigned char hash[DB_MESSAGE_HASH_BYTES] = {1};
+    struct db_inbox_message m = {.source = 1, .id = "new", .id_bytes = 3, .hash = hash, .type = "a/b", .type_bytes = 3,
+                                 .body = "", .text = true};
+    ck_assert_int_eq(tdb_write(writer, &in, db_inbox_take_op(&m, NULL, NULL, NULL), NULL), DB_OK);
+    for (unsigned i = 0; i < 2; i++) {
+        submit(puts_of("k", LIST, 1));
+        tdb_free(tdb_wait(&in, 2 + (i + 1) * LIST));
+    }
+    ck_assert_int_eq(tdb_write(writer, &in, tdb_put("last", "x"), NULL), DB_OK);
+    ck_assert_int_eq(tdb_ask(db, "SELECT count(*) FROM inbox_seen WHERE id = 'old'"), 0);
+    sqlite3_close(db);
+    stop();
+}
+END_TEST
+
 /* ---- without a thread ------------------------------------------------------------------------ */
 
 START_TEST(one_operation_without_a_server)
@@ -643,6 +670,7 @@ int main(void)
     tcase_add_test(t, somebody_else_holds_the_lock_for_a_moment);
     tcase_add_test(t, quiet_time_is_used);
     tcase_add_test(t, a_busy_time_is_used_too);
+    tcase_add_test(t, inboxes_are_tidied_in_a_busy_time);
     t = writer_case(s, "once");
     tcase_add_test(t, one_operation_without_a_server);
     tcase_add_test(t, one_operation_on_a_file_that_is_refused);
