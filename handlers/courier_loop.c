@@ -18,6 +18,7 @@
 enum {
     LOOK_GAP_MS = 10, /* between two looks, and ten times what one took */
     LOOK_GAP_MOST_MS = 1000,
+    LOOK_BUSY_MS = 500, /* while it sends: a line that was paused is seen so soon */
     AGAIN_MS = 1000,      /* when the store could not be read */
     SIGNED_FOR_S = 2,     /* a signature older than this is made anew */
     FINISH_MS = 2000,     /* asked to leave: for what is on its way, */
@@ -37,7 +38,7 @@ struct loop_state {
     int64_t active_ms; /* mono: there was something to do */
     /* looks, mono */
     bool look_wanted, looking;
-    int64_t look_asked_ms, look_after_ms, look_again_ms;
+    int64_t look_asked_ms, look_after_ms, looked_ms; /* looked_ms 0: never yet */
     int64_t leave_ms; /* mono: asked to leave, and must have by then; 0: not asked */
     uint64_t random;
 };
@@ -188,9 +189,17 @@ static void send_all(struct loop_state *s)
 
 /* ---- looking and reading ---- */
 
+/* When it looks though nobody said that there is something new. */
+static int64_t look_again(const struct loop_state *s)
+{
+    if (courier_lines_busy(&s->lines))
+        return s->looked_ms + LOOK_BUSY_MS;
+    return s->idle_ms == 0 ? INT64_MAX : s->looked_ms + s->idle_ms / 2;
+}
+
 static void look(struct loop_state *s)
 {
-    if (s->looking || (!s->look_wanted && s->mono_ms < s->look_again_ms) ||
+    if (s->looking || (!s->look_wanted && s->mono_ms < look_again(s)) ||
         s->mono_ms < s->look_after_ms)
         return;
     struct courier_job *job = calloc(1, sizeof *job);
@@ -223,7 +232,7 @@ static void looked(struct loop_state *s, const struct courier_job *job)
     }
     gap = gap < LOOK_GAP_MOST_MS ? gap : LOOK_GAP_MOST_MS;
     s->look_after_ms = s->mono_ms + (gap > LOOK_GAP_MS ? gap : LOOK_GAP_MS);
-    s->look_again_ms = s->mono_ms + s->idle_ms / 2;
+    s->looked_ms = s->mono_ms;
 }
 
 static void read_lines(struct loop_state *s)
@@ -307,20 +316,15 @@ static int64_t sooner(int64_t a, int64_t b)
 static bool idle(const struct loop_state *s)
 {
     return !courier_lines_busy(&s->lines) && !s->looking && !s->look_wanted &&
-           s->look_again_ms > 0 && courier_lines_wait(&s->lines, s->now_ms, s->mono_ms) < 0;
+           s->looked_ms != 0 && courier_lines_wait(&s->lines, s->now_ms, s->mono_ms) < 0;
 }
 
 static int64_t how_long(const struct loop_state *s)
 {
-    int64_t wait = until(s->look_again_ms, s->mono_ms);
-    if (s->look_wanted)
-        wait = 0;
-    if (s->config->nudges < 0 && !s->look_wanted)
-        wait = INT64_MAX; /* it looks once */
-    wait = wait < INT64_MAX ? sooner(INT64_MAX, wait + until(s->look_after_ms, s->mono_ms + wait))
-                            : wait;
-    if (s->looking)
-        wait = INT64_MAX;
+    int64_t at = s->look_wanted ? s->mono_ms : look_again(s);
+    int64_t wait = INT64_MAX;
+    if (!s->looking && at < INT64_MAX)
+        wait = until(at > s->look_after_ms ? at : s->look_after_ms, s->mono_ms);
     wait = sooner(wait, courier_lines_wait(&s->lines, s->now_ms, s->mono_ms));
     if (idle(s))
         wait = sooner(wait, until(s->active_ms + s->idle_ms, s->mono_ms));
