@@ -15,10 +15,14 @@
 #include "handlers/access.h"
 #include "handlers/cors.h"
 #include "handlers/ctl.h"
+#include "handlers/nudge.h"
 #include "handlers/store.h"
 #include "seal/token.h"
 
 enum { EX_CONFIG = 78, EX_IOERR = 74, EX_SOFTWARE = 70 };
+
+/* After its drain a worker that was replaced is ended by force within this time. */
+enum { SETTLE_MS = 6000 };
 
 static const char default_conf[] = "/etc/hanji/hanji.conf";
 
@@ -107,6 +111,8 @@ static void started(void *arg, struct loop *const *loops, unsigned n)
     log_detail(LOG_INFO, "ready", "database %s, SQLite %s, %u thread%s, %.1f ms after start",
                store->conf->database, db_sqlite_version(), n, n == 1 ? "" : "s",
                monotonic_ms() - invocation.started_ms);
+    if (!nudge_start(store->nudge, loops[0], store->conf->drain_timeout_ms + SETTLE_MS))
+        log_line(LOG_WARN, "what is sent may wait for the next send", NULL);
     if (!apps_watch(store->apps))
         log_line(LOG_WARN, "edited apps need a restart", NULL);
     memory_give_back();
@@ -114,7 +120,9 @@ static void started(void *arg, struct loop *const *loops, unsigned n)
 
 static void ending(void *arg)
 {
-    apps_unwatch(((struct store *)arg)->apps);
+    struct store *store = arg;
+    apps_unwatch(store->apps);
+    nudge_end(store->nudge);
 }
 
 static void again(void *arg)

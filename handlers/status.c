@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "db/line.h"
+#include "fcgi/errand.h"
 #include "handlers/inbox.h"
 #include "handlers/problem.h"
 #include "handlers/store.h"
@@ -21,6 +23,9 @@ struct facts {
     uint64_t requests[6];
     uint64_t rss_bytes;
     uint64_t polls, streams, events;
+    bool courier; /* one runs */
+    bool whole;   /* what is in the file is known, too */
+    struct db_send_totals sends;
     struct db_writer_stats writer;
 };
 
@@ -39,7 +44,7 @@ static uint64_t rss_bytes(void)
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* What the process knows; not seq and documents, which are in the file. Any thread. */
+/* What the process knows; not seq, documents and sends, which are in the file. Any thread. */
 static void gather_process(const struct store *store, struct facts *f)
 {
     memset(f, 0, sizeof *f);
@@ -55,6 +60,7 @@ static void gather_process(const struct store *store, struct facts *f)
     f->streams = atomic_load_explicit(&store->watch.streams, memory_order_relaxed);
     f->events = atomic_load_explicit(&store->watch.events, memory_order_relaxed);
     f->rss_bytes = rss_bytes();
+    f->courier = errand_locked(store->conf->database);
     db_writer_get_stats(store->writer, &f->writer);
 }
 
@@ -64,9 +70,12 @@ static bool gather(struct call *c, struct facts *f)
     struct db_reader *reader = session_reader(c);
     gather_process(session_of(c)->store, f);
     enum db_result result = reader ? db_reader_totals(reader, &f->seq, &f->documents) : DB_BROKEN;
-    if (result != DB_OK)
+    if (result == DB_OK)
+        result = db_send_totals(reader, &f->sends);
+    f->whole = result == DB_OK;
+    if (!f->whole)
         problem_result(c, result, 0);
-    return result == DB_OK;
+    return f->whole;
 }
 
 static void add(struct buf *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -125,6 +134,19 @@ static void json_apps(struct buf *out, const struct store *store)
         count_of(&s->faults), count_of(&s->refused));
 }
 
+static void json_sends(struct buf *out, const struct facts *f)
+{
+    const struct db_send_totals *s = &f->sends;
+    if (!f->whole)
+        return;
+    add(out, "\"sends\":{\"lines\":%" PRIu64 ",\"disabled\":%" PRIu64 ",\"waiting\":%" PRIu64
+             ",\"parked\":%" PRIu64 ",\"courier\":%s",
+        s->lines, s->disabled, s->waiting, s->parked, f->courier ? "true" : "false");
+    if (s->due_ms >= 0)
+        add(out, ",\"due_ms\":%" PRId64, s->due_ms);
+    add(out, "},\n");
+}
+
 static void json_histogram(struct buf *out, const struct db_writer_stats *w)
 {
     bool first = true;
@@ -159,6 +181,7 @@ static void json_facts(struct buf *out, const struct store *store, const struct 
              "},\n",
         f->polls, f->streams, f->events);
     json_apps(out, store);
+    json_sends(out, f);
     json_histogram(out, &f->writer);
     add(out, "\"commit_ms\":{\"p50\":%.3f,\"p99\":%.3f},\n", (double)f->writer.commit_p50_us / 1e3,
         (double)f->writer.commit_p99_us / 1e3);
@@ -252,6 +275,27 @@ static void metric_apps(struct buf *out, const struct store *store)
            "Refused because too much was slow at once.", count_of(&s->refused));
 }
 
+/* Seconds for which something has been due and was not tried. */
+static uint64_t overdue_s(const struct db_send_totals *s, int64_t now_s)
+{
+    int64_t due_s = s->due_ms / 1000;
+    return s->due_ms >= 0 && due_s < now_s ? (uint64_t)(now_s - due_s) : 0;
+}
+
+static void metric_sends(struct buf *out, const struct facts *f, int64_t now_s)
+{
+    metric(out, "hanji_lines", "gauge", "Lines that may be sent on.", f->sends.lines);
+    metric(out, "hanji_lines_disabled", "gauge", "Of those, the ones that failed too long.",
+           f->sends.disabled);
+    metric(out, "hanji_sends_waiting", "gauge", "Messages that are not delivered yet.",
+           f->sends.waiting);
+    metric(out, "hanji_sends_parked", "gauge", "Messages about which a person must decide.",
+           f->sends.parked);
+    metric(out, "hanji_sends_overdue_seconds", "gauge",
+           "For how long the next one has been due.", overdue_s(&f->sends, now_s));
+    metric(out, "hanji_courier", "gauge", "1: a courier runs.", f->courier);
+}
+
 static void metric_commits(struct buf *out, const struct db_writer_stats *w)
 {
     add(out, "# HELP hanji_commit_seconds Time of a commit with its sync.\n"
@@ -287,6 +331,7 @@ enum verdict status_metrics(struct call *c)
     metric(out, "hanji_bursts_total", "counter", "Commits.", f.writer.bursts);
     metric(out, "hanji_operations_total", "counter", "Writes committed.", f.writer.operations);
     metric(out, "hanji_queue_operations", "gauge", "Writes waiting.", f.writer.queue_operations);
+    metric_sends(out, &f, c->now_s);
     metric_commits(out, &f.writer);
     metric(out, "hanji_sealing_key_end_seconds", "gauge",
            "End of the sealing key in use, Unix time.", keyring_sealing_end(store->keys));

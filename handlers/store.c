@@ -15,6 +15,7 @@
 #include "handlers/console.h"
 #include "handlers/cors.h"
 #include "handlers/dispatch.h"
+#include "handlers/nudge.h"
 #include "handlers/problem.h"
 #include "seal/password.h"
 
@@ -48,6 +49,7 @@ static void deliver(void *arg, struct db_op *list)
     if (list != NULL) {
         tell_trouble(arg, list);
         watch_committed(arg, list); /* the loops are there at least until they are answered */
+        nudge_committed(((struct store *)arg)->nudge, list);
     }
     while (list != NULL) {
         struct db_op *op = list;
@@ -156,21 +158,18 @@ bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
         .close = close_worker,
         .arg = s,
     };
-    s->pool = pool_new(&pool);
+    s->nudge = nudge_new(conf->courier_socket);
+    s->pool = s->nudge != NULL ? pool_new(&pool) : NULL;
     s->app_lane = s->pool != NULL ? app_lane_new(s->pool, pool.threads) : NULL;
     s->keys = keyring_open(conf->keys);
-    if (s->app_lane == NULL || s->keys == NULL) {
-        app_lane_free(s->app_lane);
-        keyring_close(s->keys);
-        pool_free(s->pool);
-        s->pool = NULL;
+    if (s->app_lane == NULL || s->keys == NULL)
         snprintf(error->text, sizeof error->text, "memory is short");
-        return false;
-    }
-    if (db_writer_start(&s->db, &hooks, &s->writer, error) != DB_OK) {
+    if (s->app_lane == NULL || s->keys == NULL ||
+        db_writer_start(&s->db, &hooks, &s->writer, error) != DB_OK) {
         pool_free(s->pool);
         app_lane_free(s->app_lane);
         keyring_close(s->keys);
+        nudge_free(s->nudge);
         s->pool = NULL;
         return false;
     }
@@ -196,6 +195,7 @@ void store_close(struct store *s)
     free(s->cursors);
     db_writer_stop(s->writer);
     keyring_close(s->keys);
+    nudge_free(s->nudge);
     db_blobs_close(s->blobs);
     cors_free(s->cors);
     buf_free(&s->public_);
@@ -242,7 +242,9 @@ static void close_session(void *thread)
 
 static void poked(void *thread)
 {
-    watch_poked(((struct session *)thread)->watch);
+    struct session *s = thread;
+    watch_poked(s->watch);
+    nudge_poked(s->store->nudge, s);
 }
 
 static void timer(void *thread)

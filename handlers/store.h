@@ -38,6 +38,7 @@ struct store {
     unsigned loop_count;
     struct watch_stats watch;
     struct app_stats app_stats;
+    struct nudge *nudge; /* wakes the courier */
     struct app_lane *app_lane;      /* threads of the pool that apps may have */
     struct keyring *keys;           /* NULL: memory was short, and the store did not open */
     struct cursor_keys *cursors;    /* of apps' pages; NULL: there are none */
