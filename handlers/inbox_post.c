@@ -264,7 +264,9 @@ static enum fault open_envelope(struct delivery *d)
     case SEAL_ENVELOPE_NO_MEMORY:
         return FAULT_MEMORY;
     case SEAL_ENVELOPE_RECIPIENT:
-        return FAULT_RECIPIENT;
+        /* a machine without any has not got them yet, or cannot read them: that passes */
+        return seal_keys_current(d->own, SEAL_SEALING, d->now_s) != NULL ? FAULT_RECIPIENT
+                                                                         : FAULT_KEYS;
     case SEAL_ENVELOPE_SENDER:
         return FAULT_SIGNATURE;
     case SEAL_ENVELOPE_MALFORMED:

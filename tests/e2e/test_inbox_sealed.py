@@ -262,6 +262,15 @@ def test_sealed_to_somebody_else(keyed, peer, inbox):
     refused(peer.post(keyed, inbox.name, *peer.next(keyed, to=[letters.Recipient().public])), 422, "unknown_recipient_key")
 
 
+def test_a_machine_that_has_lost_its_keys_says_later(make_site, peer):
+    site = make_site()
+    site.ours = letters.Recipient().public
+    inbox = Inbox(site, peer)
+    answer = peer.post(site, inbox.name, *peer.next(site))
+    refused(answer, 503, "keys")
+    assert answer.header("Retry-After") and inbox.messages() == []
+
+
 def test_another_id_in_the_header(keyed, peer, inbox):
     wire, _ = peer.next(keyed)
     refused(peer.post(keyed, inbox.name, wire, letters.new_id()), 422, "does_not_open")
