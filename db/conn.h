@@ -168,6 +168,7 @@ enum db_slot {
     SLOT_GUARD_KEYS,
     SLOT_GUARD_OBJECTS,
     SLOT_GUARD_DOC,
+    SLOT_GUARD_SEND,
     SLOT_GUARD_HEAD,
     SLOT_INBOX_FIND,
     SLOT_INBOX_LIST,
@@ -238,6 +239,8 @@ struct db_guard {
     struct db_op *queue, **queue_tail; /* what functions of this statement want done, in order */
     unsigned queued;
     size_t queued_bytes;
+    unsigned sealed;      /* messages that this run had sealed, and their bytes */
+    size_t sealed_bytes;
 };
 
 /* The prepared statements of apps (db/app_cache.c). */

@@ -124,6 +124,8 @@ enum db_result db_guard_enter(struct db_conn *c, const struct db_grant *grant,
     g->loop = mode == DB_GUARD_READ && deadline_us < db_clock_us() + LOOP_US;
     g->queue_tail = &g->queue;
     g->queued_bytes = 0;
+    g->sealed = 0;
+    g->sealed_bytes = 0;
     set_limits(c, true);
     db_memory_begin(run_bytes(c));
     return DB_OK;

@@ -21,6 +21,7 @@ struct db_grant {
     bool documents;   /* may read the whole table doc */
     const char *read; /* key prefixes for doc(key), one a line, "" none; apps/NAME/ always */
     const char *write; /* the same for put_doc and delete_doc */
+    const char *sends; /* names of lines for send(), one a line; NULL or "" none */
 };
 
 /* True when an app may be called that: the form, and none of the server's names. */

@@ -1,5 +1,5 @@
-/* Functions of apps for documents. Reading is done at once, with the server's own statement;
- * writing is queued, and done by the server behind the statement, in the same savepoint.
+/* Functions of apps for documents and messages. Reading is done at once, with the server's own
+ * statement; writing is queued, and done by the server behind the statement, in the same savepoint.
  *
  * None of them may be used by a schema (SQLITE_DIRECTONLY): the file must go on working in every
  * SQLite shell. */
@@ -9,6 +9,7 @@
 
 #include "db/doc.h"
 #include "db/guard_internal.h"
+#include "db/outbox.h"
 #include "db/valid.h"
 
 enum {
@@ -16,6 +17,8 @@ enum {
     QUEUE_BYTES_MAX = 8 << 20,
     TEXT_BYTES_MAX = 1 << 20,   /* a body beyond is stored as BLOB, as everywhere */
     SUBTYPE_JSON = 'J',
+    SEALED_MAX = 16,            /* messages that one run has sealed: it holds the writer */
+    SEALED_BYTES_MAX = 64 << 10,
 };
 
 int db_guard_add(struct db_conn *c, const struct db_guard_function *f, size_t count)
@@ -224,7 +227,7 @@ static struct db_op *put_op(struct db_guard_str key, const struct content *of)
 }
 
 /* False, and answered: the type says JSON, and it is none. */
-static bool json_ok(sqlite3_context *ctx, const struct content *of)
+static bool json_ok(sqlite3_context *ctx, const char *name, const struct content *of)
 {
     struct db_conn *c = sqlite3_user_data(ctx);
     enum db_guard_mode mode = c->guard.mode;
@@ -236,9 +239,9 @@ static bool json_ok(sqlite3_context *ctx, const struct content *of)
     c->guard.mode = mode;
     yes = yes && db_valid_text(of->p, of->n);
     if (result != DB_OK)
-        db_guard_fail(ctx, "put_doc", db_result_text(result));
+        db_guard_fail(ctx, name, db_result_text(result));
     else if (!yes)
-        db_guard_fail(ctx, "put_doc", "the type says JSON, and the body is none");
+        db_guard_fail(ctx, name, "the type says JSON, and the body is none");
     return result == DB_OK && yes;
 }
 
@@ -256,7 +259,7 @@ static void sql_put_doc(sqlite3_context *ctx, int argc, sqlite3_value **argv)
         db_guard_fail(ctx, name, wrong);
         return;
     }
-    if (json_ok(ctx, &of) && db_guard_queue(ctx, name, put_op(key, &of)))
+    if (json_ok(ctx, name, &of) && db_guard_queue(ctx, name, put_op(key, &of)))
         sqlite3_result_text64(ctx, key.p, key.n, SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
@@ -307,11 +310,108 @@ static void sql_changed(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     sqlite3_result_text(ctx, text, n, SQLITE_TRANSIENT);
 }
 
+/* ---- sending ---- */
+
+/* True when the app may send on a line of that name. */
+static bool may_send(const struct db_grant *grant, struct db_guard_str line)
+{
+    for (const char *one = grant->sends; one != NULL && *one != 0;) {
+        size_t len = strcspn(one, "\n");
+        if (len == line.n && memcmp(one, line.p, len) == 0)
+            return true;
+        one += len + (one[len] != 0);
+    }
+    return false;
+}
+
+/* How many can read what is sent on a line: none, and it is not sealed. */
+static enum db_result count_keys(struct db_conn *c, struct db_guard_str line, int64_t *keys)
+{
+    sqlite3_stmt *s = db_conn_statement(c, SLOT_GUARD_SEND,
+                                        "SELECT count(k.id) FROM line l LEFT JOIN line_key k"
+                                        " ON k.line = l.id WHERE l.name = ?1 GROUP BY l.id");
+    if (s == NULL)
+        return db_conn_failed(c);
+    sqlite3_bind_text64(s, 1, line.p, line.n, SQLITE_STATIC, SQLITE_UTF8);
+    int rc = sqlite3_step(s);
+    *keys = rc == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
+    sqlite3_reset(s);
+    sqlite3_clear_bindings(s);
+    return rc == SQLITE_DONE ? DB_NONE : rc == SQLITE_ROW ? DB_OK : db_cause(rc);
+}
+
+/* Makes the message, in the open transaction. Sealing holds the writer, so there is little of it in
+ * one run. */
+static enum db_result make_message(struct db_conn *c, struct db_guard_str line,
+                                   const struct content *of, struct db_op **op,
+                                   struct db_error *error)
+{
+    char name[DB_LINE_NAME_MAX + 1] = "", type[DB_TYPE_MAX + 1] = "";
+    struct db_guard *g = &c->guard;
+    int64_t keys = 0;
+    enum db_result result = count_keys(c, line, &keys);
+    if (result != DB_OK)
+        return result;
+    g->sealed += keys > 0;
+    g->sealed_bytes += keys > 0 ? of->n : 0;
+    if (g->sealed > SEALED_MAX || g->sealed_bytes > SEALED_BYTES_MAX) {
+        db_set_error(error, "one request can have 16 messages and 64 KiB sealed");
+        return DB_TOO_LARGE;
+    }
+    memcpy(name, line.p, line.n);
+    memcpy(type, of->type.p, of->type.n);
+    const struct db_send_draft draft = {
+        .line = name,
+        .type = type,
+        .body = of->n > 0 ? of->p : "",
+        .bytes = of->n,
+        .now_s = g->now_s,
+    };
+    return db_outbox_draft(c, draft, op, error);
+}
+
+/* Why a message was not made. */
+static void not_made(sqlite3_context *ctx, enum db_result result, const struct db_error *error)
+{
+    if (result == DB_NO_MEMORY)
+        sqlite3_result_error_nomem(ctx);
+    else
+        db_guard_fail(ctx, "send", error->text[0] != 0  ? error->text
+                                   : result == DB_NONE ? "there is no such line"
+                                                       : db_result_text(result));
+}
+
+/* send(line, body[, type]): the message's id. */
 static void sql_send(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
-    (void)argc;
-    (void)argv;
-    db_guard_fail(ctx, "send", "sends are not part of this release yet");
+    static const char name[] = "send";
+    struct db_conn *c = sqlite3_user_data(ctx);
+    struct db_guard_str line = db_guard_str(argv[0]);
+    struct content of = {0};
+    struct db_error error = {""};
+    struct db_op *op = NULL;
+    if (!db_guard_writes(ctx, name))
+        return;
+    const char *wrong = content_of(argc, argv, &of);
+    if (line.p == NULL || !db_line_name_ok(line.p, line.n))
+        wrong = "this is not the name of a line";
+    else if (!may_send(c->guard.grant, line))
+        wrong = "the app may not send on this line (sends)";
+    if (wrong != NULL) {
+        db_guard_fail(ctx, name, wrong);
+        return;
+    }
+    if (!json_ok(ctx, name, &of))
+        return;
+    enum db_guard_mode mode = c->guard.mode;
+    c->guard.mode = DB_GUARD_OFF;
+    enum db_result result = make_message(c, line, &of, &op, &error);
+    c->guard.mode = mode;
+    if (result != DB_OK)
+        not_made(ctx, result, &error);
+    else if (db_guard_queue(ctx, name, op))
+        sqlite3_result_text(ctx, op->values[DB_SEND_VALUE_ID].p, DB_MESSAGE_ID_LEN,
+                            SQLITE_TRANSIENT);
 }
 
 int db_guard_add_functions(struct db_conn *c)

@@ -4,13 +4,22 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "db/line.h"
 #include "fcgi/conf.h"
 #include "fcgi/ini_lines.h"
 #include "fcgi/path.h"
 
 enum { KEY_BYTES_MAX = 512, BODY_MAX = 256 << 20 };
 
-enum kind { KIND_TITLE, KIND_ACCESS, KIND_DOCUMENTS, KIND_PREFIXES, KIND_NUMBER, KIND_CSP };
+enum kind {
+    KIND_TITLE,
+    KIND_ACCESS,
+    KIND_DOCUMENTS,
+    KIND_PREFIXES,
+    KIND_LINES,
+    KIND_NUMBER,
+    KIND_CSP
+};
 
 struct key {
     const char *name;
@@ -29,6 +38,7 @@ static const struct key keys[] = {
     {"documents", 0, 0, KIND_DOCUMENTS, CONF_COUNT},
     {"documents_read", AT(documents_read), 0, KIND_PREFIXES, CONF_COUNT},
     {"documents_write", AT(documents_write), 0, KIND_PREFIXES, CONF_COUNT},
+    {"sends", AT(sends), 0, KIND_LINES, CONF_COUNT},
     {"rows", AT(rows), APP_ROWS_MAX, KIND_NUMBER, CONF_COUNT},
     {"time", AT(time_ms), APP_TIME_MAX_MS, KIND_NUMBER, CONF_TIME},
     {"body", AT(body), BODY_MAX, KIND_NUMBER, CONF_SIZE},
@@ -97,20 +107,21 @@ static bool prefix_ok(struct str prefix)
            path_ok((struct str){path, (size_t)n});
 }
 
-static void set_prefixes(struct reading *r, int line, const struct key *k, const char *value)
+static void set_list(struct reading *r, int line, const struct key *k, const char *value)
 {
     char *lines = (char *)r->ini + k->offset;
+    bool names = k->kind == KIND_LINES;
     while (*value != 0) {
         struct str one = conf_next(&value);
         size_t at = strlen(lines);
         if (one.n == 0)
             continue;
-        if (!prefix_ok(one)) {
-            tell(r, line, "%s: \"%.*s\" is no beginning of a document's key", k->name,
-                 (int)(one.n < 100 ? one.n : 100), one.p);
+        if (names ? !db_line_name_ok(one.p, one.n) : !prefix_ok(one)) {
+            tell(r, line, "%s: \"%.*s\" is no %s", k->name, (int)(one.n < 100 ? one.n : 100), one.p,
+                 names ? "name of a line" : "beginning of a document's key");
         } else if (at + one.n + 2 > APP_PREFIXES_BYTES) {
-            tell(r, line, "%s: all prefixes together have at most %d bytes", k->name,
-                 APP_PREFIXES_BYTES - 1);
+            tell(r, line, "%s: all %s together have at most %d bytes", k->name,
+                 names ? "names" : "prefixes", APP_PREFIXES_BYTES - 1);
             return;
         } else {
             snprintf(lines + at, APP_PREFIXES_BYTES - at, "%s%.*s", at > 0 ? "\n" : "",
@@ -152,7 +163,8 @@ static void set_csp(struct reading *r, int line, const char *value, bool more)
 static void set(struct reading *r, int line, const struct key *k, const char *value)
 {
     bool *seen = &r->seen[k - keys];
-    if (*seen && k->kind != KIND_PREFIXES && k->kind != KIND_CSP) {
+    bool several = k->kind == KIND_PREFIXES || k->kind == KIND_LINES || k->kind == KIND_CSP;
+    if (*seen && !several) {
         tell(r, line, "%s was set before", k->name);
         return;
     }
@@ -169,7 +181,8 @@ static void set(struct reading *r, int line, const struct key *k, const char *va
             tell(r, line, "documents: it is none or read");
         break;
     case KIND_PREFIXES:
-        set_prefixes(r, line, k, value);
+    case KIND_LINES:
+        set_list(r, line, k, value);
         break;
     case KIND_NUMBER:
         set_number(r, line, k, value);

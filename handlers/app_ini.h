@@ -19,6 +19,7 @@ struct app_ini {
     bool documents;
     char documents_read[APP_PREFIXES_BYTES]; /* key prefixes, one a line */
     char documents_write[APP_PREFIXES_BYTES];
+    char sends[APP_PREFIXES_BYTES]; /* names of lines, one a line */
     uint64_t rows;
     uint64_t time_ms;
     uint64_t body; /* bytes */

@@ -269,7 +269,8 @@ static size_t text_bytes(const struct loading *l)
 {
     const struct app_ini *ini = &l->ini;
     size_t n = strlen(l->how->source->name) + strlen(ini->title) + strlen(ini->csp) +
-               strlen(ini->documents_read) + strlen(ini->documents_write) + 5;
+               strlen(ini->documents_read) + strlen(ini->documents_write) + strlen(ini->sends) +
+               6;
     for (unsigned i = 0; i < l->count; i++)
         n += strlen(l->route[i].pattern) + 1;
     for (unsigned i = 0; i < l->events; i++)
@@ -303,6 +304,7 @@ static struct app *assemble(struct loading *l)
     a->grant = l->grant;
     a->grant.read = put(&text, ini->documents_read);
     a->grant.write = put(&text, ini->documents_write);
+    a->grant.sends = put(&text, ini->sends);
     a->rows_max = ini->rows;
     a->time_limit_us = ini->time_ms * 1000;
     a->body_max = ini->body < l->how->body_max ? ini->body : l->how->body_max;
@@ -495,6 +497,7 @@ static void prepare(struct loading *l)
     l->grant.documents = l->ini.documents;
     l->grant.read = l->ini.documents_read;
     l->grant.write = l->ini.documents_write;
+    l->grant.sends = l->ini.sends;
 }
 
 struct app *app_load(const struct app_loading *l, const struct app_files *files,

@@ -14,6 +14,7 @@ static void fixture(void)
             " ('noted', 'text/plain', 'no'), ('one', 'image/png', x'01ff'), ('one/below', 'text/plain', 'b')");
     guarded_grant.read = "notes/\none\nlarge\nhuge";
     guarded_grant.write = "out/";
+    guarded_grant.sends = "orders\nhooks";
 }
 
 /* ---- doc ---- */
@@ -177,8 +178,17 @@ static const struct {
     {"SELECT changed('a//b')", "changed: a topic is the end of a document's key"},
     {"SELECT changed('../shopping/x')", "changed: a topic is the end of a document's key"},
     {"SELECT changed(hex(zeroblob(400)))", "changed: a topic is the end of a document's key"},
-    {"SELECT send('a', 'b')", "send: sends are not part of this release yet"},
-    {"SELECT send('a', 'b', 'text/plain')", "send: sends are not part of this release yet"},
+    {"SELECT send('a', 'b')", "send: the app may not send on this line (sends)"},
+    {"SELECT send('orders2', 'b', 'text/plain')", "send: the app may not send on this line (sends)"},
+    {"SELECT send('order', 'b')", "send: the app may not send on this line (sends)"},
+    {"SELECT send('orders' || char(10) || 'hooks', 'b')", "send: this is not the name of a line"},
+    {"SELECT send('', 'b')", "send: this is not the name of a line"},
+    {"SELECT send(NULL, 'b')", "send: this is not the name of a line"},
+    {"SELECT send('orders', NULL)", "send: the body is NULL"},
+    {"SELECT send('orders', 'x', 'text')", "send: this is not a Content-Type"},
+    {"SELECT send('orders', '{', 'application/json')", "send: the type says JSON, and the body is none"},
+    {"SELECT send('orders', 'x')", "send: there is no such line"},
+    {"SELECT send('hooks', 'x')", "send: there is no such line"},
     {"SELECT token_new('a', '/', '', 1)", "the function token_new is not for apps"},
     {"SELECT token_revoke('a')", "the function token_revoke is not for apps"},
     {"SELECT user_end_sessions('a')", "the function user_end_sessions is not for apps"},
