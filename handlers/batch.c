@@ -1,4 +1,4 @@
-/* POST /batch: several operations on documents, all or none.
+/* POST /batch: several operations on documents, and messages for lines, all or none.
  *
  * The body is an array of objects. Each becomes a part of one operation (DB_OP_BATCH), which the
  * writer applies inside its burst. Nothing of it is lost silently: a member that is unknown, or
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "db/doc.h"
+#include "handlers/batch_send.h"
 #include "handlers/content.h"
 #include "handlers/docs.h"
 #include "handlers/json.h"
@@ -28,12 +29,12 @@ enum {
     REWRITTEN_MAX = 16 << 20, /* bytes of documents that are patched */
 };
 
-enum member { OP, KEY, TYPE, BODY, TEXT, BASE64, IF_MATCH, IF_NONE_MATCH, MEMBERS };
+enum member { OP, KEY, LINE, TYPE, BODY, TEXT, BASE64, IF_MATCH, IF_NONE_MATCH, MEMBERS };
 
 static const char *const member_names[MEMBERS] = {
-    [OP] = "op",     [KEY] = "key",       [TYPE] = "type",
-    [BODY] = "body", [TEXT] = "text",     [BASE64] = "base64",
-    [IF_MATCH] = "if_match",              [IF_NONE_MATCH] = "if_none_match",
+    [OP] = "op",     [KEY] = "key",   [LINE] = "line",         [TYPE] = "type",
+    [BODY] = "body", [TEXT] = "text", [BASE64] = "base64",
+    [IF_MATCH] = "if_match",          [IF_NONE_MATCH] = "if_none_match",
 };
 
 #define HAS(member) (1u << (member))
@@ -47,6 +48,7 @@ static const struct verb {
     {"put", DB_OP_PUT, HAS(KEY) | HAS(TYPE) | HAS(BODY) | HAS(TEXT) | HAS(BASE64) | CONDITIONS},
     {"delete", DB_OP_DELETE, HAS(KEY) | CONDITIONS},
     {"patch", DB_OP_PATCH, HAS(KEY) | HAS(BODY) | CONDITIONS},
+    {"send", DB_OP_SEND, HAS(LINE) | HAS(TYPE) | HAS(BODY) | HAS(TEXT) | HAS(BASE64)},
 };
 
 /* A batch being read, on the loop or, when it is large, on a thread of the pool: so what is wrong
@@ -62,6 +64,7 @@ struct reading {
     struct db_precond precond;
     struct buf key, type, content; /* of that, decoded */
     struct db_op *op;              /* the batch so far */
+    struct batch_sends sends;      /* the messages in it */
 };
 
 /* Notes what is wrong about the operation at hand; always false. */
@@ -114,17 +117,6 @@ static bool take_member(struct reading *r, struct str name, struct str value)
     return true;
 }
 
-/* A send has members of its own, which this version does not know. */
-static bool is_send(struct str item)
-{
-    struct json_walk w = json_enter(item);
-    struct str name, value;
-    while (json_member(&w, &name, &value))
-        if (json_says(name, "op") && json_kind(value) == JSON_STRING && json_says(value, "send"))
-            return true;
-    return false;
-}
-
 static bool take_members(struct reading *r, struct str item)
 {
     struct json_walk w;
@@ -132,8 +124,6 @@ static bool take_members(struct reading *r, struct str item)
     memset(r->members, 0, sizeof r->members);
     if (json_kind(item) != JSON_OBJECT)
         return refuse(r, 400, "An operation is an object.");
-    if (is_send(item))
-        return refuse(r, 422, "This version cannot send.");
     w = json_enter(item);
     while (json_member(&w, &name, &value))
         if (!take_member(r, name, value))
@@ -182,7 +172,7 @@ static bool take_verb(struct reading *r)
     while (i < sizeof verbs / sizeof *verbs && !json_says(r->members[OP], verbs[i].name))
         i++;
     if (i == sizeof verbs / sizeof *verbs)
-        return refuse(r, 400, "The member op is put, delete or patch.");
+        return refuse(r, 400, "The member op is put, delete, patch or send.");
     r->verb = &verbs[i];
     for (unsigned m = KEY; m < MEMBERS; m++)
         if (given(r, m) && !(r->verb->takes & HAS(m)))
@@ -267,13 +257,19 @@ static struct db_op *new_part(struct reading *r, size_t more_bytes)
     return part;
 }
 
+static bool body_ok(struct reading *r, struct str type, struct str body)
+{
+    return !content_is_json(type) || given(r, BODY) || json_check_all(body.p, body.n, NULL) ||
+           refuse(r, 400, "The body is not JSON that parses.");
+}
+
 static bool take_put(struct reading *r)
 {
     struct str type = {NULL, 0}, body = {NULL, 0};
     if (!take_type(r, &type) || !take_body(r, &body))
         return false;
-    if (content_is_json(type) && !given(r, BODY) && !json_check_all(body.p, body.n, NULL))
-        return refuse(r, 400, "The body is not JSON that parses.");
+    if (!body_ok(r, type, body))
+        return false;
     struct db_op *part = new_part(r, type.n + body.n);
     if (part == NULL)
         return false;
@@ -297,10 +293,37 @@ static bool take_patch(struct reading *r)
     return true;
 }
 
+/* An empty part holds its place: see batch_send.h. */
+static bool take_send(struct reading *r)
+{
+    struct str type = {NULL, 0}, body = {NULL, 0};
+    if (!given(r, LINE))
+        return refuse(r, 400, "The member line is missing.");
+    if (!decode(r, LINE, &r->key, DB_LINE_NAME_MAX))
+        return false;
+    if (!db_line_name_ok(text_of(&r->key).p, r->key.len))
+        return refuse(r, 400, "This is not the name of a line.");
+    if (!take_type(r, &type) || !take_body(r, &body))
+        return false;
+    if (body.n > DB_SEND_MAX)
+        return refuse(r, 422, "%s", sends_too_large);
+    if (!body_ok(r, type, body))
+        return false;
+    struct db_op *part = db_op_new(DB_OP_SEND, 0);
+    if (part == NULL)
+        return no_memory(r);
+    db_op_add_part(r->op, part);
+    return batch_send_add(&r->sends, text_of(&r->key), r->part.index, type, body) || no_memory(r);
+}
+
 static bool take_operation(struct reading *r, struct str item)
 {
     r->part.key = (struct str){NULL, 0};
-    if (!take_members(r, item) || !take_verb(r) || !take_key(r) || !take_conditions(r))
+    if (!take_members(r, item) || !take_verb(r))
+        return false;
+    if (r->verb->kind == DB_OP_SEND)
+        return take_send(r);
+    if (!take_key(r) || !take_conditions(r))
         return false;
     switch (r->verb->kind) {
     case DB_OP_PUT:
@@ -333,22 +356,33 @@ static unsigned status_of(const struct db_op *part)
     return part->kind == DB_OP_PATCH ? 200 : part->created ? 201 : 204;
 }
 
-static void put_results(struct json *j, const struct db_op *op)
+static void put_document(struct json *j, const struct db_op *part)
+{
+    const struct db_value *key = &part->values[0];
+    json_raw(j, "{\"key\":");
+    json_string(j, (struct str){key->p, key->n});
+    json_raw(j, ",\"status\":");
+    json_u64(j, status_of(part));
+    if (part->kind != DB_OP_DELETE) {
+        json_raw(j, ",\"etag\":");
+        json_etag(j, part->seq);
+    }
+    json_raw(j, "}");
+}
+
+static void put_results(struct json *j, const struct db_op *op, const struct batch_send *sends)
 {
     json_raw(j, "{\"seq\":");
     json_u64(j, op->seq);
     json_raw(j, ",\"results\":[");
     for (const struct db_op *part = op->parts; part != NULL; part = part->next) {
-        const struct db_value *key = &part->values[0];
-        json_raw(j, part == op->parts ? "\n{\"key\":" : ",\n{\"key\":");
-        json_string(j, (struct str){key->p, key->n});
-        json_raw(j, ",\"status\":");
-        json_u64(j, status_of(part));
-        if (part->kind != DB_OP_DELETE) {
-            json_raw(j, ",\"etag\":");
-            json_etag(j, part->seq);
+        json_raw(j, part == op->parts ? "\n" : ",\n");
+        if (part->kind != DB_OP_SEND || sends == NULL) {
+            put_document(j, part);
+            continue;
         }
-        json_raw(j, "}");
+        batch_send_put(j, part, sends);
+        sends = sends->next;
     }
     json_raw(j, "]}\n");
 }
@@ -360,6 +394,8 @@ static void answer_failure(const struct db_op *op, struct call *c)
     struct problem_part at = {.index = op->failed_part};
     for (uint32_t i = 0; i < op->failed_part && part != NULL; i++)
         part = part->next;
+    if (part != NULL && part->kind == DB_OP_SEND && batch_send_failed(c, op, at.index))
+        return;
     if (part != NULL)
         at.key = (struct str){part->values[0].p, part->values[0].n};
     switch (op->result) {
@@ -383,20 +419,25 @@ static void answer_failure(const struct db_op *op, struct call *c)
     }
 }
 
-static void answered(struct write *w, struct call *c)
+static void answer(struct call *c, const struct db_op *op, const struct batch_sends *sends)
 {
     struct buf *text = &session_of(c)->text;
-    if (w->op->result != DB_OK) {
-        answer_failure(w->op, c);
+    if (op->result != DB_OK) {
+        answer_failure(op, c);
         return;
     }
     struct json j = json_start(text);
-    put_results(&j, w->op);
+    put_results(&j, op, sends->first);
     resp_start(c->resp, 200);
     resp_header(c->resp, "Content-Type", STR_LIT("application/json"));
-    once_header(c, w->op);
+    once_header(c, op);
     resp_body(c->resp, text->data, text->len);
     c->resp->failed |= j.failed;
+}
+
+static void answered(struct write *w, struct call *c)
+{
+    answer(c, w->op, &(struct batch_sends){NULL, NULL});
 }
 
 /* A batch from its body to its operation. */
@@ -434,11 +475,18 @@ static void forget(struct batch *b)
 }
 
 /* Rights, and what the patches will rewrite. Answers and returns false when something is wrong. */
-static bool judge_parts(struct call *c, const struct db_op *op)
+static bool judge_parts(struct call *c, const struct reading *r)
 {
     struct problem_part at = {.index = 0};
+    const struct batch_send *send = r->sends.first;
     size_t rewritten = 0;
-    for (struct db_op *part = op->parts; part != NULL; part = part->next, at.index++) {
+    for (struct db_op *part = r->op->parts; part != NULL; part = part->next, at.index++) {
+        if (part->kind == DB_OP_SEND) {
+            if (!batch_send_allowed(c, send))
+                return false;
+            send = send->next;
+            continue;
+        }
         at.key = (struct str){part->values[0].p, part->values[0].n};
         if (!several_allowed(c, &at, true))
             return false;
@@ -474,10 +522,14 @@ static enum verdict finish(struct batch *b, struct call *c)
     bool ok = b->state == SEVERAL_OK && b->reading.status == 0;
     if (c->resp != NULL && !ok)
         answer_refusal(c, b);
-    ok = ok && c->resp != NULL && judge_parts(c, op);
+    ok = ok && c->resp != NULL && judge_parts(c, &b->reading);
+    struct batch_sends sends = b->reading.sends;
     forget(b);
+    if (ok && sends.first != NULL)
+        return batch_send_start(c, op, &sends, answer);
     if (ok)
         return store_write(c, op, answered);
+    batch_send_free(&sends);
     db_op_free(op);
     return REPLY;
 }

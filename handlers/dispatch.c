@@ -117,6 +117,8 @@ static enum access judge(struct call *c, const struct route *route)
         return judge_credential(c, false);
     case NEED_EACH_WRITE:
         return judge_credential(c, true);
+    case NEED_EACH:
+        return judge_credential(c, write);
     case NEED_OPERATOR:
         break;
     }

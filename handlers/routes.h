@@ -8,6 +8,7 @@ enum route_match {
     ROUTE_EXACT,      /* the path itself */
     ROUTE_ITEM,       /* anything below it that does not end in '/' */
     ROUTE_COLLECTION, /* it, and anything below it that ends in '/' */
+    ROUTE_SHAPE,      /* where it has a '*', something without '/' */
     ROUTE_BELOW,      /* anything below it, whose methods and rights its handler judges */
 };
 
@@ -19,6 +20,7 @@ enum route_need {
      * good; for reading there need not be one, since they may be public. */
     NEED_EACH_READ,
     NEED_EACH_WRITE,
+    NEED_EACH,     /* one of both, by the method */
     NEED_OPERATOR, /* the control socket */
 };
 

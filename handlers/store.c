@@ -17,6 +17,7 @@
 #include "handlers/dispatch.h"
 #include "handlers/nudge.h"
 #include "handlers/problem.h"
+#include "handlers/sends_seal.h"
 #include "seal/password.h"
 
 enum { SESSION_KEPT_BYTES = 65536 };
@@ -162,6 +163,7 @@ bool store_open(struct store *s, const struct conf *conf, void (*stop)(void),
     s->pool = s->nudge != NULL ? pool_new(&pool) : NULL;
     s->app_lane = s->pool != NULL ? app_lane_new(s->pool, pool.threads) : NULL;
     s->keys = keyring_open(conf->keys);
+    db_send_set_maker(sends_maker, s->keys);
     if (s->app_lane == NULL || s->keys == NULL)
         snprintf(error->text, sizeof error->text, "memory is short");
     if (s->app_lane == NULL || s->keys == NULL ||

@@ -293,10 +293,6 @@ def test_keys_as_they_are(site, box):
     assert set(items(site, box)) == set(names)
 
 
-def test_sending_is_not_there_yet(site):
-    assert "send" in refused(send(site, [{"op": "send", "line": "x", "body": 1}]), 422, 0)
-
-
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "text/json"])
 def test_the_type_of_the_request(site, kind):
     answer = site.http("POST", "/batch", b"[]", {"Content-Type": kind} if kind else {})

@@ -285,7 +285,7 @@ def routes():
     out = set()
     for path, match, methods, _, _ in rows:
         shapes = {"ROUTE_EXACT": [path], "ROUTE_ITEM": [path + "{}"],
-                  "ROUTE_COLLECTION": [path, path + "{}/"],
+                  "ROUTE_COLLECTION": [path, path + "{}/"], "ROUTE_SHAPE": [path.replace("*", "{}")],
                   "ROUTE_BELOW": [path + "{}/", path + "{}/{}"]}.get(match)
         if shapes is None:
             sys.exit("openapi.py: teach me %s of handlers/routes.c" % match)

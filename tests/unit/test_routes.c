@@ -9,6 +9,7 @@
 #include "handlers/control.h"
 #include "handlers/docs.h"
 #include "handlers/keys.h"
+#include "handlers/sends.h"
 #include "handlers/snapshot.h"
 #include "handlers/status.h"
 #include "tests/unit/run.h"
@@ -38,6 +39,25 @@ static const struct {
     {"/auth/logout", auth_logout},
     {"/auth/session", auth_session},
     {"/auth/check", auth_check},
+    {"/sends/", sends_lines},
+    {"/sends/a", sends_line},
+    {"/sends/a,b", sends_line},
+    {"/sends/retry", sends_line},
+    {"/sends/a/retry", sends_line_verb},
+    {"/sends/a/pause", sends_line_verb},
+    {"/sends/a/resume", sends_line_verb},
+    {"/sends/a/replay", sends_line_verb},
+    {"/sends/a/skip", sends_message},
+    {"/sends/a/msg_1", sends_message},
+    {"/sends/a/msg_1/retry", sends_message_verb},
+    {"/sends/a/msg_1/skip", sends_message_verb},
+    {"/sends/a/msg_1/pause", NULL},
+    {"/sends/a/msg_1/retry/x", NULL},
+    {"/sends/a/msg_1/", NULL},
+    {"/sends/a/msg_1/retry/", NULL},
+    {"/sends/a/", NULL},
+    {"/sends", NULL},
+    {"/sends//retry", NULL},
     {"/auth", NULL},
     {"/auth/", NULL},
     {"/auth/login/", NULL},
