@@ -58,6 +58,8 @@ static const struct command {
     {"restore", "FILE", "put a backup in place of the database; the server is stopped", ctl_restore,
      false},
     {"search", "add|remove|list ...", "choose what can be searched for words", ctl_search, false},
+    {"line", "add|set|list|show ...", "lines: where messages are sent to, and what waits there",
+     ctl_line, false},
     {"app", "new|check|run ...", "make, check and try apps: pages and writes in SQL", ctl_app,
      false},
     {"key", "new|list|export ...", "make, list, show and replace the keys of this hanji", ctl_key,

@@ -23,6 +23,7 @@ ctl_fn ctl_search;  /* search add|remove|list|rebuild */
 ctl_fn ctl_export;  /* export [FLAG...] */
 ctl_fn ctl_import;  /* import [FLAG...] FILE */
 ctl_fn ctl_key;     /* key new|list|export|show|rotate|retire|prune */
+ctl_fn ctl_line;    /* line add|set|list|show|pause|resume|retry|skip|replay|remove */
 ctl_fn ctl_app;     /* app new|check|run|list|total */
 ctl_fn ctl_inbox;   /* inbox add|set|list|show|close|open|remove */
 
@@ -39,6 +40,7 @@ struct ctl_words {
     const char *command; /* "token" */
     const char *exists;  /* for DB_EXISTS */
     const char *none;    /* for DB_NONE */
+    const char *conflict; /* for DB_CONFLICT, NULL: what that means everywhere */
 };
 
 /* Applies the operation through the running server, or in the file when none runs; says what went

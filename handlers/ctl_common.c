@@ -32,6 +32,7 @@ int ctl_apply(const struct conf *conf, const struct ctl_words *words, struct db_
         return CTL_OK;
     const char *why = result == DB_EXISTS ? words->exists
                       : result == DB_NONE ? words->none
+                      : result == DB_CONFLICT && words->conflict != NULL ? words->conflict
                       : error.text[0] != 0 ? error.text
                                            : db_result_text(result);
     fprintf(stderr, "hanji %s: %s\n", words->command, why);
