@@ -75,9 +75,10 @@ enum db_result db_outbox_draft(struct db_conn *c, struct db_send_draft draft, st
 enum db_result db_outbox_notice(struct db_write *w, int64_t line, bool alert)
     __attribute__((warn_unused_result));
 
-/* In a transaction of its own, when it is quiet: deletes at most `most` messages that ended before
- * the time, or whose line is gone, with their tries. *more: there may be more. */
-enum db_result db_outbox_prune(struct db_conn *c, int64_t before_s, unsigned most, bool *more)
-    __attribute__((warn_unused_result));
+/* In a transaction of its own: deletes at most `most` messages that ended before the time, or whose
+ * line is gone, with their tries. *more: there may be more. *oldest_s: when the first of those that
+ * are still there ended, Unix seconds, 0: none has. */
+enum db_result db_outbox_prune(struct db_conn *c, int64_t before_s, unsigned most, bool *more,
+                               int64_t *oldest_s) __attribute__((warn_unused_result));
 
 #endif

@@ -36,8 +36,9 @@ static enum db_result forget_gone(struct db_conn *c)
     " WHERE o.n = " ENDED("skipped") ")"
 
 /* Deletes from the line whose oldest is the oldest of all, among its first `most`, those that ended
- * before the time. */
-static enum db_result remove_old(struct db_conn *c, int64_t before_s, unsigned most, int *removed)
+ * before the time. *oldest_s: of all, before that. */
+static enum db_result remove_old(struct db_conn *c, int64_t before_s, unsigned most, int *removed,
+                                 int64_t *oldest_s)
 {
     sqlite3_stmt *oldest = db_conn_statement(c, SLOT_OUTBOX_OLD,
                                              "SELECT line, state, ended FROM " OLDEST
@@ -50,7 +51,8 @@ static enum db_result remove_old(struct db_conn *c, int64_t before_s, unsigned m
     if (s == NULL || oldest == NULL)
         return db_conn_failed(c);
     int rc = sqlite3_step(oldest);
-    bool old = rc == SQLITE_ROW && sqlite3_column_int64(oldest, 2) < before_s;
+    *oldest_s = rc == SQLITE_ROW ? sqlite3_column_int64(oldest, 2) : 0;
+    bool old = rc == SQLITE_ROW && *oldest_s < before_s;
     enum db_result result = db_cause(rc);
     if (result == DB_OK && old) {
         sqlite3_bind_value(s, 1, sqlite3_column_value(oldest, 0));
@@ -65,11 +67,13 @@ static enum db_result remove_old(struct db_conn *c, int64_t before_s, unsigned m
     return result;
 }
 
-enum db_result db_outbox_prune(struct db_conn *c, int64_t before_s, unsigned most, bool *more)
+enum db_result db_outbox_prune(struct db_conn *c, int64_t before_s, unsigned most, bool *more,
+                               int64_t *oldest_s)
 {
     int gone = 0, old = 0;
     enum db_result result = db_cause(db_conn_do(c, SLOT_BEGIN_WRITE, "BEGIN IMMEDIATE"));
     *more = false;
+    *oldest_s = 0;
     if (result != DB_OK)
         return result;
     int before = sqlite3_total_changes(c->db);
@@ -77,7 +81,7 @@ enum db_result db_outbox_prune(struct db_conn *c, int64_t before_s, unsigned mos
     if (result == DB_OK && gone == 0)
         result = forget_gone(c);
     if (result == DB_OK && gone == 0)
-        result = remove_old(c, before_s, most, &old);
+        result = remove_old(c, before_s, most, &old, oldest_s);
     *more = result == DB_OK && gone + old > 0;
     if (result == DB_OK && sqlite3_total_changes(c->db) > before)
         result = db_cause(db_conn_do(c, SLOT_COMMIT, "COMMIT"));

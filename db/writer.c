@@ -30,6 +30,10 @@ enum {
     SEARCH_PAUSE_US = 20000, /* between steps of the search index */
     SEARCH_BACKLOG = 1024,   /* operations, beyond which a step is made though it is not quiet */
     TIDY_BACKLOG = 2048, /* operations, beyond which what is sent is tidied, too */
+    TIDY_AGAIN = 256,    /* the same while there is more to delete */
+    TIDY_LOOK = 256,     /* messages that are deleted in a step, each with a body */
+    TIDY_REST_US = 1800000000, /* when nobody writes: before it is looked what is over by now */
+    MARK_BYTES = 128,    /* of a report of the courier, about: each mark counts as an operation */
     PRUNE_BACKLOG = 100000, /* entries not looked at, beyond which bursts pay for pruning too */
     YIELD_NS = 500000,
     STACK_BYTES = 1 << 20,
@@ -69,6 +73,7 @@ struct db_writer {
     bool indexing;                /* its last step left more to do */
     uint64_t index_after_us;      /* not before */
     bool keys_noted; /* idempotency keys since it was quiet */
+    bool sends_over; /* there are messages that will have to go */
     bool sends_used; /* since it was quiet: messages and ids that may have to go */
     bool idle_work; /* something to do when it gets quiet */
     bool broken;
@@ -322,6 +327,8 @@ static void run_burst(struct db_writer *w, struct db_op *list, uint64_t count)
         w->sends_used |= op->kind == DB_OP_COURIER_MARKS || op->kind == DB_OP_LINE_REMOVE ||
                          op->kind == DB_OP_SEND_SKIP || op->kind == DB_OP_INBOX_TAKE ||
                          op->kind == DB_OP_INBOX_REMOVE;
+        if (op->kind == DB_OP_COURIER_MARKS)
+            w->untidied += op->values[1].n / MARK_BYTES;
     }
     w->unindexed += count;
     w->untidied += count;
@@ -363,14 +370,15 @@ static void prune_keys(struct db_writer *w)
 /* A step for the outbox and for inboxes: what was over long enough, what was removed. */
 static void tidy_sends(struct db_writer *w)
 {
-    int64_t before_s = db_clock_now().wall_s - w->config.sends_keep_s;
+    int64_t before_s = db_clock_now().wall_s - w->config.sends_keep_s, oldest_s = 0;
     bool outbox = false, inbox = false;
-    w->untidied = 0;
     if (!w->broken &&
-        (db_outbox_prune(&w->conn, before_s, PRUNE_LOOK, &outbox) == DB_BROKEN ||
+        (db_outbox_prune(&w->conn, before_s, TIDY_LOOK, &outbox, &oldest_s) == DB_BROKEN ||
          db_inbox_tidy(&w->conn, PRUNE_LOOK, &inbox) == DB_BROKEN))
         give_up(w);
     w->sends_used = outbox || inbox;
+    w->sends_over = oldest_s != 0;
+    w->untidied = outbox ? TIDY_BACKLOG - TIDY_AGAIN : 0;
 }
 
 /* It is quiet: leave the file as a person would like to find it. One step a call; stays `idle_work`
@@ -401,7 +409,9 @@ static uint64_t gather_until(const struct db_writer *w)
 /* When there is time for what can wait; 0: there is nothing. */
 static uint64_t idle_until(const struct db_writer *w)
 {
-    return !w->idle_work ? 0 : w->indexing ? w->index_after_us : db_clock_us() + IDLE_US;
+    if (!w->idle_work)
+        return w->sends_over ? db_clock_us() + TIDY_REST_US : 0;
+    return w->indexing ? w->index_after_us : db_clock_us() + IDLE_US;
 }
 
 static void *writer_thread(void *arg)
@@ -428,7 +438,8 @@ static void *writer_thread(void *arg)
             if (w->unindexed > SEARCH_BACKLOG ||
                 (w->indexing && db_clock_us() >= w->index_after_us))
                 follow(w);
-        } else if (w->idle_work) {
+        } else {
+            w->sends_used |= !w->idle_work && w->sends_over;
             tidy(w);
         }
         pthread_mutex_lock(&w->lock);
@@ -576,24 +587,4 @@ void db_writer_get_stats(struct db_writer *w, struct db_writer_stats *stats)
         stats->commit_p99_us = sorted[n - 1 - n / 100];
     }
     free(sorted);
-}
-
-enum db_result db_writer_once(const struct db_config *config, struct db_op *op,
-                              struct db_error *error)
-{
-    struct db_conn c = {0};
-    uint64_t commit_us;
-    enum db_result result = db_conn_open(&c, config->path, DB_CREATE, config->write_cache_bytes,
-                                         error);
-    if (result == DB_OK)
-        result = db_migrate(&c, error);
-    if (result == DB_OK) {
-        op->next = NULL;
-        result = db_burst_run(&c, op, &commit_us);
-        db_set_error(error, "%s", db_result_text(op->result));
-        if (result == DB_OK)
-            result = op->result;
-    }
-    db_conn_close(&c);
-    return result;
 }

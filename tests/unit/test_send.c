@@ -265,11 +265,12 @@ END_TEST
 START_TEST(a_line_that_is_removed_takes_its_messages)
 {
     bool more;
+    int64_t oldest;
     send("orders", 1);
     send("news", 2);
     ck_assert_int_eq(apply(db_line_remove_op("orders"), NULL), DB_OK);
     do
-        ck_assert_int_eq(db_outbox_prune(&conn, 0, 100, &more), DB_OK);
+        ck_assert_int_eq(db_outbox_prune(&conn, 0, 100, &more, &oldest), DB_OK);
     while (more);
     ck_assert_int_eq(tdb_ask(conn.db, "SELECT count(*) FROM outbox"), 1);
     ck_assert_int_eq(tdb_ask(conn.db, "SELECT count(*) FROM outbox_body"), 1);
@@ -280,13 +281,14 @@ END_TEST
 START_TEST(old_ones_are_deleted_and_their_tries)
 {
     bool more;
+    int64_t oldest;
     for (unsigned i = 1; i <= 3; i++)
         send("orders", i);
     ck_assert_int_eq(mark(tried(1, DB_SEND_DELIVERED)), DB_OK);
     ck_assert_int_eq(mark(tried(2, DB_SEND_DELIVERED)), DB_OK);
     tdb_sql(conn.db, "UPDATE outbox SET ended = 1000 WHERE seq = 1");
     do
-        ck_assert_int_eq(db_outbox_prune(&conn, 2000, 100, &more), DB_OK);
+        ck_assert_int_eq(db_outbox_prune(&conn, 2000, 100, &more, &oldest), DB_OK);
     while (more);
     ck_assert_int_eq(tdb_ask(conn.db, "SELECT min(seq) * 10 + count(*) FROM outbox"), 22);
     ck_assert_int_eq(tdb_ask(conn.db, "SELECT count(*) FROM attempt"), 1);
