@@ -51,6 +51,15 @@ static const struct {
     {"doc_text_docsize", NULL},
     {"doc_text_idx", NULL},
     {"app_schema", NULL},
+    {"line", " id name state reason ord version keys seq hash due waiting parked wait_until failing"
+             " rate private created url ca "},
+    {"line_key", NULL},
+    {"outbox", NULL},
+    {"attempt", NULL},
+    {"courier", NULL},
+    {"inbox_source", " id name start_any app event state created "},
+    {"inbox_key", NULL},
+    {"inbox", " n source id sender line seq type sent received hash "},
 };
 
 static int by_name(const void *key, const void *entry)

@@ -225,6 +225,22 @@ const char *db_outbox_line_state(enum db_line_state state)
     return names[state];
 }
 
+/* A document that told how the line was tells how it is now. */
+static enum db_result tell_again(struct db_write *w, const struct db_op *op)
+{
+    sqlite3_stmt *s = db_conn_statement(w->conn, SLOT_LINE_TOLD,
+                                        "SELECT id FROM line WHERE name = ?1 AND EXISTS"
+                                        " (SELECT 1 FROM doc WHERE key = 'hanji/lines/' || ?1)");
+    if (s == NULL)
+        return db_conn_failed(w->conn);
+    db_write_bind(s, 1, op, 0);
+    int rc = sqlite3_step(s);
+    int64_t id = rc == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
+    sqlite3_reset(s);
+    sqlite3_clear_bindings(s);
+    return id != 0 ? db_outbox_notice(w, id, false) : db_cause(rc);
+}
+
 enum db_result db_line_state(struct db_write *w, struct db_op *op)
 {
     const struct db_value *state = &op->values[1], *reason = &op->values[2];
@@ -243,7 +259,9 @@ enum db_result db_line_state(struct db_write *w, struct db_op *op)
         db_write_bind(s, 3, op, 2);
     enum db_result result = db_cause(db_conn_run(s));
     sqlite3_clear_bindings(s);
-    return result == DB_OK && sqlite3_changes(w->conn->db) == 0 ? DB_NONE : result;
+    if (result == DB_OK && sqlite3_changes(w->conn->db) == 0)
+        return DB_NONE;
+    return result == DB_OK ? tell_again(w, op) : result;
 }
 
 enum db_result db_line_remove(struct db_write *w, struct db_op *op)

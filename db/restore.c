@@ -163,6 +163,9 @@ static int go_on_from(sqlite3 *db, uint64_t horizon)
         "DELETE FROM change WHERE seq IN (SELECT prev FROM change WHERE prev IS NOT NULL)",
         "DELETE FROM sqlite_sequence WHERE name = 'change'",
         "INSERT INTO sqlite_sequence (name, seq) VALUES ('change', ?1)",
+        /* What was sent since would be sent again, under numbers that are taken: not before a
+         * person says so. */
+        "UPDATE line SET state = 'paused', reason = 'restored' WHERE state <> 'disabled'",
         "DELETE FROM session", /* one that was ended since must not be valid again */
         "INSERT INTO meta (name, value) VALUES ('horizon', ?1)"
         " ON CONFLICT (name) DO UPDATE SET value = excluded.value",

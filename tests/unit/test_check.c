@@ -51,11 +51,51 @@ START_TEST(a_store_in_use_is_sound)
 }
 END_TEST
 
+/* A line with two messages that share a body. */
+#define SENDS                                                                                                          \
+    "INSERT INTO line (id, name, seq, hash, due, waiting, created, url) VALUES (1, 'l', 2, x'" ONES "', 5, 2, 1, 'u');" \
+    "INSERT INTO outbox_body VALUES (1, 2, 'hello');"                                                                  \
+    "INSERT INTO outbox (n, id, line, seq, due, sealed, size, body, created, type, prev, hash) VALUES"                 \
+    " ((1 << 40) + 1, 'a', 1, 1, 5, 0, 5, 1, 1, 't', NULL, x'" TWOS "'),"                                              \
+    " ((1 << 40) + 2, 'b', 1, 2, 9, 0, 5, 1, 1, 't', x'" TWOS "', x'" ONES "');"
+#define ONES "1111111111111111111111111111111111111111111111111111111111111111"
+#define TWOS "2222222222222222222222222222222222222222222222222222222222222222"
+
+START_TEST(sends_are_sound)
+{
+    fill();
+    sqlite3 *db = tdb_shell();
+    tdb_sql(db, SENDS "DELETE FROM outbox WHERE seq = 9");
+    sqlite3_close(db);
+    ck_assert_int_eq(check(), DB_OK);
+    ck_assert_str_eq(findings, "");
+}
+END_TEST
+
 /* Damage that SQL can do, and what of it must be named. */
 static const struct {
     const char *sql;
     const char *said;
 } damages[] = {
+    {SENDS "UPDATE line SET waiting = 5", "1 lines whose counts of messages are wrong"},
+    {SENDS "UPDATE line SET parked = 1", "1 lines whose counts of messages are wrong"},
+    {SENDS "UPDATE line SET due = 7", "1 lines that are tried next at another time"},
+    {SENDS "UPDATE line SET due = NULL", "1 lines that are tried next at another time"},
+    {SENDS "UPDATE outbox SET state = 'parked' WHERE seq = 1", "1 lines that are tried next at another time"},
+    {SENDS "UPDATE line SET keys = 1", "1 lines with another number of keys"},
+    {"INSERT INTO line_key VALUES (9, zeroblob(16), zeroblob(32), zeroblob(16), 0, 0, 0)", "1 keys of lines that are not there"},
+    {SENDS "DELETE FROM line; DELETE FROM outbox_gone", "2 messages whose line is not there"},
+    {SENDS "UPDATE line SET seq = 1", "1 messages with a number that their line has not given"},
+    {SENDS "UPDATE line SET hash = zeroblob(32)", "1 lines whose last message has another hash"},
+    {SENDS "UPDATE outbox SET hash = zeroblob(32) WHERE seq = 1", "1 messages that do not follow the one before"},
+    {SENDS "UPDATE outbox SET prev = NULL WHERE seq = 2", "1 messages that do not follow the one before"},
+    {SENDS "UPDATE outbox SET prev = hash WHERE seq = 1", "1 messages that do not follow the one before"},
+    {SENDS "DELETE FROM outbox_body", "2 messages without their body"},
+    {SENDS "UPDATE outbox_body SET body = 'longer'", "2 messages without their body, or with one of another size"},
+    {SENDS "UPDATE outbox_body SET refs = 1", "1 bodies that other messages have than they say"},
+    {SENDS "INSERT INTO outbox_body VALUES (7, 1, 'x')", "1 bodies that other messages have"},
+    {SENDS "INSERT INTO attempt VALUES (7, 1, 0, 0, 200, 'delivered', '')", "1 tries of messages that are not there"},
+    {SENDS "DROP TRIGGER outbox_delete", "the trigger outbox_delete is missing"},
     {"UPDATE doc SET seq = NULL WHERE key = 'b'", "1 documents without a sequence number"},
     {"UPDATE doc SET size = NULL", "3 documents without a sequence number, size or time"},
     {"UPDATE doc SET modified = NULL WHERE key = 'a'", "without a sequence number, size or time"},
@@ -289,6 +329,7 @@ int main(void)
     temp_use(t);
     tcase_add_test(t, a_new_store_is_sound);
     tcase_add_test(t, a_store_in_use_is_sound);
+    tcase_add_test(t, sends_are_sound);
     tcase_add_loop_test(t, damage_is_named, 0, COUNT(damages));
     tcase_add_loop_test(t, quiet_damage_is_found, 0, COUNT(quiet));
     tcase_add_loop_test(t, oddities_are_noted, 0, COUNT(oddities));

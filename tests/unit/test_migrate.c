@@ -266,6 +266,26 @@ START_TEST(a_reader_does_not_upgrade)
 }
 END_TEST
 
+/* A file of each step before the last one, with documents in it. */
+START_TEST(a_file_of_an_older_program)
+{
+    char version[200];
+    sqlite3 *db = tdb_shell();
+    tdb_sql(db, "PRAGMA journal_mode=WAL; PRAGMA application_id = 0x686e6a69");
+    for (int i = 0; i < _i; i++)
+        tdb_sql(db, schema_steps[i].sql);
+    snprintf(version, sizeof version, "INSERT INTO meta (name, value) VALUES ('schema_version', %d);"
+                                      "INSERT INTO doc (key, body) VALUES ('a', 'four'), ('b', 'x')", _i);
+    tdb_sql(db, version);
+    sqlite3_close(db);
+    ck_assert_int_eq(migrate(), DB_OK);
+    ck_assert_int_eq(tdb_ask_file("SELECT value FROM meta WHERE name = 'schema_version'"), (int64_t)schema_step_count);
+    ck_assert_int_eq(tdb_ask_file("SELECT count(*) FROM doc"), 2);
+    ck_assert_int_eq(tdb_ask_file("SELECT count(*) FROM line, courier"), 0);
+    works();
+}
+END_TEST
+
 /* ---- places that cannot be opened ------------------------------------------------------------ */
 
 START_TEST(a_folder_that_is_not_there)
@@ -320,6 +340,7 @@ int main(void)
     tcase_add_test(t, a_large_file_that_is_no_sqlite);
     tcase_add_test(t, a_file_for_a_newer_program);
     tcase_add_test(t, a_file_with_later_steps);
+    tcase_add_loop_test(t, a_file_of_an_older_program, 1, (int)schema_step_count);
     tcase_add_test(t, a_reader_does_not_upgrade);
     tcase_add_test(t, a_folder_that_is_not_there);
     tcase_add_test(t, a_path_that_is_a_folder);

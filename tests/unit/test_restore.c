@@ -235,6 +235,24 @@ START_TEST(people_log_in_again)
 }
 END_TEST
 
+/* What was sent since the backup would be sent again, under numbers that are taken. */
+START_TEST(lines_wait_for_a_person)
+{
+    fill();
+    sql_in("b.db", "INSERT INTO line (id, name, seq, hash, due, waiting, created, url)"
+                   " VALUES (1, 'l', 1, zeroblob(32), 5, 1, 1, 'u'), (2, 'm', 0, NULL, NULL, 0, 1, 'u');"
+                   "UPDATE line SET state = 'disabled', reason = 'gone' WHERE name = 'm';"
+                   "INSERT INTO outbox_body VALUES (1, 1, 'x');"
+                   "INSERT INTO outbox (n, id, line, seq, due, sealed, size, body, created, type, hash)"
+                   " VALUES ((1 << 40) + 1, 'a', 1, 1, 5, 0, 1, 1, 1, 't', zeroblob(32))");
+    restored(temp_path("b.db"));
+    ck_assert_int_eq(tdb_ask_file("SELECT count(*) FROM line WHERE name = 'l' AND state = 'paused'"
+                                  " AND reason = 'restored' AND due IS NULL AND waiting = 1"), 1);
+    ck_assert_int_eq(tdb_ask_file("SELECT count(*) FROM line WHERE state = 'disabled' AND reason = 'gone'"), 1);
+    tdb_is_sound();
+}
+END_TEST
+
 START_TEST(without_a_database)
 {
     struct stat st;
@@ -594,6 +612,7 @@ int main(void)
     tcase_add_test(t, the_old_store_is_kept_with_what_was_in_its_log);
     tcase_add_test(t, no_log_of_the_old_one_is_left);
     tcase_add_test(t, people_log_in_again);
+    tcase_add_test(t, lines_wait_for_a_person);
     tcase_add_test(t, without_a_database);
     tcase_add_test(t, the_mode_stays);
     tcase_add_test(t, a_database_that_is_named_through_a_link);
