@@ -123,6 +123,7 @@ void odb_is_settled(void)
                          " parked <> (SELECT count(*) FROM outbox WHERE line = l.id AND state IN ('parked', 'unopenable'))"), 0);
     ck_assert_int_eq(ask("SELECT count(*) FROM line AS l WHERE l.due IS NOT (SELECT max(l.wait_until, o.due) FROM outbox AS o"
                          " WHERE o.line = l.id AND o.state = 'waiting' AND l.state = 'open' AND (l.ord = 'any' OR NOT EXISTS"
-                         " (SELECT 1 FROM outbox AS p WHERE p.line = l.id AND p.n < o.n AND p.state NOT IN ('delivered', 'skipped')))"
+                         " (SELECT 1 FROM outbox AS p WHERE p.line = l.id AND p.n < o.n"
+                         " AND p.state NOT IN ('delivered', 'skipped')))"
                          " ORDER BY o.due LIMIT 1)"), 0);
 }

@@ -7,7 +7,8 @@
 #include "db/reader_internal.h"
 #include "tests/unit/odb.h"
 
-static const struct db_line_key key_a = {.id = {1}, .key = {2}, .owner = {3}, .valid_from = 10, .valid_until = 20, .horizon_s = 30};
+static const struct db_line_key key_a = {.id = {1}, .key = {2}, .owner = {3}, .valid_from = 10,
+                                         .valid_until = 20, .horizon_s = 30};
 static const struct db_line_key key_b = {.id = {4}, .key = {5}, .owner = {6}, .valid_from = 11};
 
 static struct db_line found;
@@ -63,7 +64,8 @@ END_TEST
 
 START_TEST(set_again)
 {
-    struct db_line_set set = {.name = "orders", .url = "http://b/", .fifo = true, .only_new = true, .keys = &key_a, .key_count = 1};
+    struct db_line_set set = {.name = "orders", .url = "http://b/", .fifo = true, .only_new = true,
+                              .keys = &key_a, .key_count = 1};
     ck_assert_int_eq(find("orders"), DB_OK);
     int64_t id = found.id;
     uint32_t version = found.version;
