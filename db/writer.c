@@ -438,8 +438,8 @@ static void *writer_thread(void *arg)
             if (w->unindexed > SEARCH_BACKLOG ||
                 (w->indexing && db_clock_us() >= w->index_after_us))
                 follow(w);
-        } else {
-            w->sends_used |= !w->idle_work && w->sends_over;
+        } else if (w->idle_work || w->sends_over) {
+            w->sends_used |= !w->idle_work;
             tidy(w);
         }
         pthread_mutex_lock(&w->lock);
