@@ -14,7 +14,7 @@ import harness
 # Every key with its default, from the table in fcgi/conf.c.
 KEYS = dict(re.findall(r'^    \{"(\w+)", KIND_\w+, AT\(\w+\), "([^"]*)",',
                        (harness.REPOSITORY / "fcgi" / "conf.c").read_text(), re.M))
-UNITS = {"k": 1024, "m": 1024 ** 2, "g": 1024 ** 3, "s": 1000, "d": 86400000}
+UNITS = {"k": 1024, "m": 1024 ** 2, "g": 1024 ** 3, "s": 1000, "h": 3600000, "d": 86400000}
 
 
 def run(*args, **env):
@@ -85,8 +85,11 @@ def test_defaults(conf):
     for key, default in KEYS.items():
         number, unit = re.fullmatch(r"(\d*)(\w?)", default).groups() if default[:1].isdigit() else ("", "")
         if unit in UNITS:
-            default = str(int(number) * UNITS[unit]) + ("ms" if unit in "sd" else "")
-        assert got[key] == (default or {"control": KEYS["database"] + ".control", "blobs": KEYS["database"] + ".blobs"}.get(key, "")), key
+            default = str(int(number) * UNITS[unit]) + ("ms" if unit in "shd" else "")
+        beside = {"control": ".control", "blobs": ".blobs", "courier_socket": ".courier"}
+        follows = {"keys": os.path.dirname(KEYS["database"]) + "/keys",
+                   **{name: KEYS["database"] + ending for name, ending in beside.items()}}
+        assert got[key] == (default or follows.get(key, "")), key
 
 
 def test_file_environment_flags(conf):
