@@ -237,10 +237,12 @@ demo-stop: ; deploy/demo.sh stop
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 install: all
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/hanji/nginx' '$(DESTDIR)$(UNITDIR)' \
-		'$(DESTDIR)$(PREFIX)/share/man/man1' '$(DESTDIR)$(PREFIX)/share/man/man5' '$(DESTDIR)$(PREFIX)/share/doc/hanji'
+		'$(DESTDIR)$(PREFIX)/share/man/man1' '$(DESTDIR)$(PREFIX)/share/man/man5' '$(DESTDIR)$(PREFIX)/share/man/man8' \
+		'$(DESTDIR)$(PREFIX)/share/doc/hanji'
 	for program in $(BUILD)/hanji $(courier); do install -m 755 "$$program" '$(DESTDIR)$(PREFIX)/bin/'; done
 	install -m 644 docs/man/*.1 '$(DESTDIR)$(PREFIX)/share/man/man1/'
 	install -m 644 docs/man/*.5 '$(DESTDIR)$(PREFIX)/share/man/man5/'
+	install -m 644 docs/man/*.8 '$(DESTDIR)$(PREFIX)/share/man/man8/'
 	install -m 644 nginx-conf/*.conf '$(DESTDIR)$(PREFIX)/share/hanji/nginx/'
 	install -m 644 deploy/hanji.conf '$(DESTDIR)$(PREFIX)/share/hanji/hanji.conf'
 	for app in scores household; do [ ! -d handlers/bundled/$$app ] || (cd handlers/bundled && find $$app -type f | \
