@@ -104,7 +104,7 @@ fuzz_sources := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 fuzz_bins := $(fuzz_sources:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 
 .PHONY: all objects units help deps demo demo-stop test nightly check e2e lint asan asan-check asan-e2e tsan tsan-check \
-	tsan-e2e fuzz fuzz-build install bench-quick bench-documents bench-apps check-armhf werror clean FORCE
+	tsan-e2e fuzz fuzz-build install bench-quick bench-documents bench-apps interop check-armhf werror clean FORCE
 all: $(BUILD)/hanji $(courier)
 objects: $(objects) $(courier_objects)
 units: $(unit_bins)
@@ -227,6 +227,9 @@ check-armhf: ; sh tests/armhf.sh
 bench-quick: all ; sh bench/quick.sh $(BENCH_ARGS)
 bench-documents: all ; sh bench/documents.sh $(BENCH_ARGS)
 bench-apps: all ; sh bench/apps.sh $(BENCH_ARGS)
+
+# Against the official libraries of Standard Webhooks; installs them into a temporary folder, so it is only run when asked.
+interop: all ; sh tests/interop.sh
 
 # ---- machine --------------------------------------------------------------------------------------------------------
 
