@@ -104,7 +104,7 @@ fuzz_sources := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 fuzz_bins := $(fuzz_sources:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 
 .PHONY: all objects units help deps demo demo-stop test nightly check e2e lint asan asan-check asan-e2e tsan tsan-check \
-	tsan-e2e fuzz fuzz-build install bench-quick bench-documents bench-apps interop check-armhf werror clean FORCE
+	tsan-e2e fuzz fuzz-build install bench-quick bench-documents bench-apps bench-sends interop check-armhf werror clean FORCE
 all: $(BUILD)/hanji $(courier)
 objects: $(objects) $(courier_objects)
 units: $(unit_bins)
@@ -227,6 +227,7 @@ check-armhf: ; sh tests/armhf.sh
 bench-quick: all ; sh bench/quick.sh $(BENCH_ARGS)
 bench-documents: all ; sh bench/documents.sh $(BENCH_ARGS)
 bench-apps: all ; sh bench/apps.sh $(BENCH_ARGS)
+bench-sends: all ; sh bench/sends.sh $(BENCH_ARGS)
 
 # Against the official libraries of Standard Webhooks; installs them into a temporary folder, so it is only run when asked.
 interop: all ; sh tests/interop.sh
@@ -265,4 +266,4 @@ help:
 	@echo 'make lint        all static checks               make check-armhf       unit tests on 32-bit ARM (qemu)'
 	@echo 'make nightly     everything, long'
 	@echo 'make bench-quick the bars of the README          make bench-documents   large bodies, batches, watchers, backups'
-	@echo '                 (BENCH_ARGS=…)                  make install           DESTDIR= PREFIX=/usr'
+	@echo 'make bench-apps, bench-sends  (BENCH_ARGS=…)     make install           DESTDIR= PREFIX=/usr'

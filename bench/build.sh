@@ -22,5 +22,10 @@ done
 for program in fcginull hub memwatch; do
     fresh $program || $cc $flags -o "$out/$program" $program.c work.c util.c
 done
+# Peers of sends: libcurl and libsodium without hanji.
+# shellcheck disable=SC2086,SC2046
+fresh post || $cc $flags -o "$out/post" post.c util.c $(pkg-config --cflags --libs libcurl libsodium)
+# shellcheck disable=SC2086,SC2046
+fresh seal || $cc $flags -o "$out/seal" seal.c util.c $(pkg-config --cflags --libs libsodium)
 # shellcheck disable=SC2086
 fresh slowsync.so || $cc $flags -shared -fPIC -o "$out/slowsync.so" slowsync.c
