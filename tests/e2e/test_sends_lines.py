@@ -1,5 +1,6 @@
 """Lines over HTTP: making, setting and removing them; sealed ones, whose messages are nowhere in plain text."""
 import base64
+import concurrent.futures
 import json
 import os
 import re
@@ -198,7 +199,7 @@ def test_sealed_in_a_batch(site, sealed, box):
         {"op": "send", "line": sealed, "body": {"tea": 1}}]).encode(), JSON)
     assert answer.status == 200, answer.body
     assert [one["seq"] for one in answer.json()["results"] if "seq" in one] == [1, 2]
-    assert all(one["sealed"] for one in messages(site, sealed))
+    assert all(one["sealed"] for one in messages(site, sealed, "?limit=1000"))
 
 
 def test_an_empty_message_is_sealed(site, sealed):
@@ -254,3 +255,25 @@ def test_what_is_sealed_is_nowhere_in_plain_text(make_site, other, size):
     assert any(path.endswith("hanji.db-wal") for path, _ in searched) and len(searched) > 5
     for path, data in searched:
         assert marker not in data, path
+
+
+def test_keys_that_change_while_others_send(site, sealed, other, third):
+    """Each message is sealed to whom the line was sealed to when it got its number, or is told to come again."""
+    cards = [[other.card], [third.card], [other.card, third.card]]
+    post(site, sealed, b"x", TEXT)
+
+    def send(_):
+        link = site.link()
+        answers = [link.request("POST", "/sends/" + sealed, b"x", site.headers(TEXT, True)).status for _ in range(25)]
+        link.close()
+        return answers
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(send, i) for i in range(4)]
+        turns = 0
+        while not all(one.done() for one in running):
+            assert put(site, sealed, seal_to=cards[turns % 3]).status == 200
+            turns += 1
+        statuses = sum((one.result() for one in running), [])
+    assert set(statuses) <= {202, 503} and 202 in statuses and turns > 1
+    assert [one["seq"] for one in messages(site, sealed, "?limit=1000")] == list(range(1, statuses.count(202) + 2))
+    assert all(json.loads(stored(site, one["id"]))["to"] for one in messages(site, sealed, "?limit=1000"))
