@@ -129,6 +129,22 @@ def test_documents_are_put_in_the_same_commit(shop, sender):
     assert shop.get("/docs/apps/notes/msg_note").body == b"buy milk"
 
 
+def test_what_it_sends_is_queued_in_the_same_commit(shop, sender):
+    """An answer to each message, once; none for one that is refused."""
+    shop.hanji.command("line", "add", "replies", "http://127.0.0.1:9/inbox/x", "--allow-private")
+    shop.hanji.command("line", "pause", "replies")
+    shop.app("answers", {"answer.inbox.sql": "SELECT send('replies', 'to ' || :id); SELECT 422 AS _status WHERE :body = 'no'"},
+             ini="read = public\nsends = replies\n")
+    shop.hanji.command("inbox", "set", sender.path.rpartition("/")[2], "--app", "answers", "--event", "answer")
+    for _ in range(2):
+        assert sender.send(b"yes", id_="msg_yes", kind="text/plain").status == 200
+    refused(sender.send(b"no", kind="text/plain"), 422, "rejected")
+    queued = shop.hanji.rows("SELECT CAST(b.body AS TEXT) FROM outbox JOIN outbox_body AS b ON b.id = outbox.body"
+                             " WHERE line = (SELECT id FROM line WHERE name = 'replies')")
+    assert queued == [("to msg_yes",)]
+    shop.hanji.command("line", "remove", "replies")
+
+
 def test_a_script_that_does_not_compile_is_told(shop):
     folder = shop.hanji.settings["apps"] / "wrong"
     folder.mkdir()
