@@ -124,7 +124,7 @@ bool seal_webhook_v1(const struct seal_attempt *a, const unsigned char *secret, 
 {
     struct head h;
     unsigned char mac[32];
-    if (!head_begin(&h, a->id) || !head_time(&h, a->timestamp_s))
+    if (n == 0 || !head_begin(&h, a->id) || !head_time(&h, a->timestamp_s))
         return false;
     hmac(&h, a->body, secret, n, mac);
     memcpy(entry, "v1,", 3);
@@ -187,10 +187,16 @@ static bool read_signature(struct seal_text base64, unsigned char *out, size_t b
     return true;
 }
 
+/* A secret that is shorter than any may be is none: whoever guesses it is not believed. */
+static bool has_secret(const struct seal_webhook_keys *keys)
+{
+    return keys->secret != NULL && keys->secret_bytes >= SEAL_WHSEC_MIN;
+}
+
 static bool by_secret(const struct verifying *v, struct seal_text base64)
 {
     unsigned char mac[32];
-    return v->keys->secret != NULL && read_signature(base64, mac, sizeof mac) &&
+    return has_secret(v->keys) && read_signature(base64, mac, sizeof mac) &&
            crypto_verify_32(mac, v->mac) == 0;
 }
 
@@ -248,7 +254,7 @@ enum seal_webhook seal_webhook_verify(const struct seal_delivery *d,
     memcpy(v.head.text + v.head.n, d->timestamp.p, d->timestamp.n);
     v.head.n += d->timestamp.n;
     v.head.text[v.head.n++] = '.';
-    if (keys->secret != NULL)
+    if (has_secret(keys))
         hmac(&v.head, d->body, keys->secret, keys->secret_bytes, v.mac);
     if (keys->public_count > 0) {
         v.text = whole(&v.head, d->body);

@@ -33,8 +33,8 @@ struct seal_attempt {
     struct seal_text body;
 };
 
-/* Entries of webhook-signature, each NUL-terminated. False: memory is short, the key is not there,
- * or id or time cannot be signed. */
+/* Entries of webhook-signature, each NUL-terminated. False: memory is short, the key is not there
+ * (or n is 0), or id or time cannot be signed. */
 bool seal_webhook_v1(const struct seal_attempt *a, const unsigned char *secret, size_t n,
                      char entry[SEAL_WEBHOOK_ENTRY_MAX + 1]) __attribute__((warn_unused_result));
 bool seal_webhook_v1a(const struct seal_attempt *a, const struct seal_keys *keys,
@@ -47,7 +47,7 @@ struct seal_delivery {
 };
 
 struct seal_webhook_keys {
-    const unsigned char *secret; /* NULL: none, `v1` is not accepted */
+    const unsigned char *secret; /* NULL, or below SEAL_WHSEC_MIN bytes: `v1` is not accepted */
     size_t secret_bytes;
     const unsigned char (*public_keys)[SEAL_KEY_BYTES]; /* none: `v1a` is not */
     unsigned public_count;
