@@ -276,7 +276,7 @@ bool seal_place_sign(const struct seal_keys *keys, const struct seal_key *identi
                      const struct seal_place *p, unsigned char proof[SEAL_SIGNATURE_BYTES])
 {
     unsigned char text[PLACE_MAX];
-    return p->line.n <= SEAL_LINE_MAX &&
+    return seal_place_ok(p) &&
            seal_keys_sign(keys, identity, text, place_text(p, NULL, text), proof);
 }
 
@@ -284,7 +284,7 @@ size_t seal_tombstone_make(const struct seal_keys *keys, const struct seal_key *
                            struct seal_text id, const struct seal_place *p, char *out)
 {
     unsigned char text[PLACE_MAX], proof[SEAL_SIGNATURE_BYTES];
-    if (id.n != SEAL_MESSAGE_ID_LEN || p->line.n > SEAL_LINE_MAX ||
+    if (!seal_message_id_ok(id) || !seal_place_ok(p) ||
         !seal_keys_sign(keys, identity, text, place_text(p, &id, text), proof))
         return 0;
     return seal_tombstone_write(id, identity->id, p, proof, out);

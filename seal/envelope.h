@@ -68,10 +68,11 @@ enum seal_envelope seal_envelope_make(const struct seal_keys *keys, const struct
 void seal_message_hash(struct seal_text id, struct seal_text type, struct seal_text body,
                        unsigned char hash[SEAL_HASH_BYTES]);
 
-/* Where a message stands on its line, and the courier's signature over it. */
+/* Where a message stands on its line, and the courier's signature over it. False: the identity is
+ * not there, or line or seq have no such form. */
 struct seal_place {
     struct seal_text line;
-    uint64_t seq;
+    uint64_t seq; /* 1 … INT64_MAX */
     bool fifo;
     unsigned char prev[SEAL_HASH_BYTES]; /* zero for the first */
     unsigned char hash[SEAL_HASH_BYTES];

@@ -60,8 +60,10 @@ size_t seal_tombstone_write(struct seal_text id, const unsigned char from[SEAL_K
                             const struct seal_place *p,
                             const unsigned char proof[SEAL_SIGNATURE_BYTES], char *out);
 
-/* True for texts that an envelope can have. */
+/* True for what an envelope can have: only that is signed. */
 bool seal_letter_ok(const struct seal_letter *l);
+bool seal_message_id_ok(struct seal_text id);
+bool seal_place_ok(const struct seal_place *p);
 
 /* Bytes of a body once it is padded and sealed: a class of sizes. */
 size_t seal_padded_bytes(size_t body_bytes);

@@ -21,7 +21,7 @@ static bool all_in(struct seal_text t, const char *more)
     return true;
 }
 
-static bool id_ok(struct seal_text id)
+bool seal_message_id_ok(struct seal_text id)
 {
     return id.n == SEAL_MESSAGE_ID_LEN && memcmp(id.p, "msg_", 4) == 0 &&
            all_in((struct seal_text){id.p + 4, id.n - 4}, "");
@@ -31,6 +31,11 @@ static bool line_ok(struct seal_text line)
 {
     return line.n >= 1 && line.n <= SEAL_LINE_MAX && strchr("._-", line.p[0]) == NULL &&
            all_in(line, "._-");
+}
+
+bool seal_place_ok(const struct seal_place *p)
+{
+    return line_ok(p->line) && p->seq >= 1 && p->seq <= INT64_MAX;
 }
 
 /* A media type is visible ASCII and spaces. */
@@ -46,7 +51,7 @@ static bool type_ok(struct seal_text type)
 
 bool seal_letter_ok(const struct seal_letter *l)
 {
-    return id_ok(l->id) && line_ok(l->line) && type_ok(l->type) && l->created > 0 &&
+    return seal_message_id_ok(l->id) && line_ok(l->line) && type_ok(l->type) && l->created > 0 &&
            l->to_count >= 1 && l->to_count <= SEAL_RECIPIENTS_MAX;
 }
 
@@ -337,7 +342,7 @@ static void read_tombstone(struct reading *r, struct seal_parsed *p)
 {
     expect(r, "{\"v\":1,\"skip\":true,\"id\":\"");
     p->id = until_quote(r);
-    r->ok = r->ok && id_ok(p->id);
+    r->ok = r->ok && seal_message_id_ok(p->id);
     read_line(r, p);
     expect(r, "\",\"from\":\"");
     read_id(r, p->from);
@@ -352,7 +357,7 @@ static void read_envelope(struct reading *r, struct seal_parsed *p)
 {
     expect(r, "{\"v\":1,\"alg\":\"" SEAL_ENVELOPE_ALG "\",\"id\":\"");
     p->id = until_quote(r);
-    r->ok = r->ok && id_ok(p->id);
+    r->ok = r->ok && seal_message_id_ok(p->id);
     read_line(r, p);
     read_type(r, p);
     expect(r, "\",\"created\":");
