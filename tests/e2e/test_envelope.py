@@ -298,3 +298,28 @@ LOW_ORDER = [bytes(32), b"\1" + bytes(31), bytes.fromhex("e0eb7a7c3b41b8ae1656e3
 @pytest.mark.parametrize("key", LOW_ORDER)
 def test_a_key_of_low_order_is_not_sealed_to(seal, key):
     assert seal.make(b"x", key) == MALFORMED
+
+
+@pytest.mark.parametrize("key", LOW_ORDER)
+def test_a_box_of_an_ephemeral_key_of_low_order(seal, ours, alice, key):
+    """Its shared secret would be known to everybody."""
+    e = alice.seal(b"x", [ours])
+    box = base64.b64decode(e["to"][0]["box"])
+    forged = {**e, "to": [{**e["to"][0], "box": letters.b64(key + box[32:])}]}
+    assert seal.open(alice.place(resigned(forged, alice)), trusted(alice))[0] == UNOPENABLE
+
+
+@pytest.mark.parametrize("at", [0, 31, 32, 47, 48, 79, 80, 111])
+def test_a_box_that_was_changed_and_signed_again(seal, ours, alice, at):
+    e = alice.seal(b"x", [ours])
+    box = bytearray(base64.b64decode(e["to"][0]["box"]))
+    box[at] ^= 0x80
+    forged = {**e, "to": [{**e["to"][0], "box": letters.b64(bytes(box))}]}
+    assert seal.open(alice.place(resigned(forged, alice)), trusted(alice))[0] == UNOPENABLE
+
+
+@pytest.mark.parametrize("member", ["ct", "kc", "to"])
+def test_a_part_of_another_message_signed_again(seal, ours, alice, member):
+    """The sender itself, or somebody with its identity key, cannot make one message of two."""
+    one, other = alice.seal(b"one", [ours]), alice.seal(b"two", [ours])
+    assert seal.open(alice.place(resigned({**one, member: other[member]}, alice)), trusted(alice))[0] == UNOPENABLE
