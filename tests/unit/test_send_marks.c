@@ -155,7 +155,8 @@ START_TEST(a_disabled_line_is_told)
     odb_send("orders");
     disable("orders");
     disable("orders"); /* it is already */
-    ck_assert_int_eq(ask("SELECT count(*) FROM doc WHERE key = 'hanji/lines/orders' AND json_extract(body, '$.state') = 'disabled'"
+    ck_assert_int_eq(ask("SELECT count(*) FROM doc WHERE key = 'hanji/lines/orders'"
+                         " AND json_extract(body, '$.state') = 'disabled'"
                          " AND json_extract(body, '$.reason') = 'timeout' AND json_extract(body, '$.waiting') = 1"), 1);
     ck_assert_uint_eq(count, 1);
     ck_assert_int_eq(ask("SELECT waiting FROM line WHERE name = 'alerts'"), 1);
