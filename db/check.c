@@ -125,7 +125,8 @@ static const struct rule inbox_rules[] = {
 #define LINE_DUE                                                                                   \
     "CASE WHEN l.state <> 'open' THEN NULL WHEN l.ord = 'any' THEN (SELECT max(l.wait_until,"      \
     " min(due)) FROM outbox WHERE line = l.id AND state = 'waiting') ELSE (SELECT CASE o.state"    \
-    " WHEN 'waiting' THEN max(l.wait_until, o.due) END FROM outbox AS o WHERE o.line = l.id"       \
+    " WHEN 'waiting' THEN max(l.wait_until, o.due) END FROM outbox AS o NOT INDEXED"               \
+    " WHERE o.n BETWEEN l.id * 1099511627776 AND l.id * 1099511627776 + 1099511627775"             \
     " AND o.state IN ('waiting', 'parked', 'unopenable') ORDER BY o.n LIMIT 1) END"
 
 static const struct rule send_rules[] = {

@@ -199,6 +199,59 @@ START_TEST(a_body_that_is_shared)
 }
 END_TEST
 
+/* With an idempotency key the second one gets number and id of the first, and nothing is sent. */
+static struct db_op *with_key(struct db_op *op, unsigned char key)
+{
+    op->once = calloc(1, sizeof *op->once);
+    op->once->scope[0] = key;
+    op->once->status = 202;
+    return op;
+}
+
+START_TEST(the_same_request_again)
+{
+    char first[40];
+    odb_send("orders");
+    ck_assert_int_eq(odb_apply(with_key(odb_send_op("orders", false), 1), NULL), DB_OK);
+    snprintf(first, sizeof first, "%s", odb_id("orders", 2));
+    struct db_op *op = with_key(odb_send_op("orders", false), 1);
+    (void)tdb_burst(&odb_conn, op);
+    ck_assert_int_eq(op->result, DB_OK);
+    ck_assert(op->replayed);
+    ck_assert_uint_eq(op->seq, 2);
+    ck_assert_uint_eq(op->answer_bytes, DB_MESSAGE_ID_LEN);
+    ck_assert_mem_eq(op->answer, first, DB_MESSAGE_ID_LEN);
+    db_op_free(op);
+    ck_assert_int_eq(ask("SELECT count(*) FROM outbox"), 2);
+}
+END_TEST
+
+START_TEST(the_same_fan_out_again)
+{
+    for (int i = 0; i < 2; i++) {
+        struct db_op *batch = with_key(db_op_new(DB_OP_BATCH, 0), 2);
+        db_op_add_part(batch, odb_send_op("orders", false));
+        db_op_add_part(batch, odb_send_op("news", true));
+        (void)tdb_burst(&odb_conn, batch);
+        ck_assert_int_eq(batch->result, DB_OK);
+        ck_assert_uint_eq(batch->parts->next->seq, 1);
+        if (i == 1)
+            ck_assert_mem_eq(batch->parts->next->answer, odb_id("news", 1), DB_MESSAGE_ID_LEN);
+        db_op_free(batch);
+    }
+    ck_assert_int_eq(ask("SELECT count(*) FROM outbox"), 2);
+}
+END_TEST
+
+/* A key is not used up by what was refused. */
+START_TEST(refused_and_sent_later)
+{
+    ck_assert_int_eq(odb_apply(with_key(odb_send_op("later", false), 3), NULL), DB_NONE);
+    odb_line("later", true);
+    ck_assert_int_eq(odb_apply(with_key(odb_send_op("later", false), 3), NULL), DB_OK);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("send marks");
@@ -214,5 +267,8 @@ int main(void)
     tcase_add_test(t, a_disabled_line_is_told);
     tcase_add_test(t, parked_messages_are_told_once_a_report);
     tcase_add_test(t, a_body_that_is_shared);
+    tcase_add_test(t, the_same_request_again);
+    tcase_add_test(t, the_same_fan_out_again);
+    tcase_add_test(t, refused_and_sent_later);
     return run_suite(s);
 }
