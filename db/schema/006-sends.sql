@@ -165,6 +165,20 @@ BEGIN
     UPDATE line SET waiting = waiting - (old.state = 'waiting'),
                     parked = parked - (old.state IN ('parked', 'unopenable'))
      WHERE id = old.line AND old.state IN ('waiting', 'parked', 'unopenable');
+    UPDATE line SET due = CASE
+        WHEN state <> 'open' OR waiting = 0 THEN NULL
+        WHEN ord = 'any' THEN max(wait_until, (SELECT o.due FROM outbox AS o
+            WHERE o.line = line.id AND o.state = 'waiting' ORDER BY o.due LIMIT 1))
+        ELSE (SELECT CASE WHEN line.parked = 0 OR o.n < min(
+                coalesce((SELECT p.n FROM outbox AS p WHERE p.line = line.id
+                    AND p.state = 'parked' ORDER BY p.n LIMIT 1), o.n + 1),
+                coalesce((SELECT p.n FROM outbox AS p WHERE p.line = line.id
+                    AND p.state = 'unopenable' ORDER BY p.n LIMIT 1), o.n + 1))
+                THEN max(line.wait_until, o.due) END
+            FROM outbox AS o WHERE o.line = line.id AND o.state = 'waiting'
+            ORDER BY o.n LIMIT 1)
+        END
+     WHERE id = old.line AND old.state IN ('waiting', 'parked', 'unopenable');
 END;
 
 -- Which courier may report. fence: raised by each that begins; a report with another one is
