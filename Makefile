@@ -190,7 +190,7 @@ test:
 
 # The same without cuts: all under both sanitizers, and every fuzz target for minutes. About two hours.
 nightly:
-	@MAKE='$(MAKE)' JOBS='$(JOBS)' STAGES='build check lint e2e asan asan-e2e tsan-all tsan-e2e fuzz-long' sh tests/stages.sh
+	@MAKE='$(MAKE)' JOBS='$(JOBS)' STAGES='build check lint e2e asan asan-e2e tsan-all tsan-e2e crash-long fuzz-long' sh tests/stages.sh
 
 # Unit tests of $(BUILD).
 check: $(unit_bins)

@@ -36,6 +36,7 @@ run() {
     tsan-all) stage tsan-all plain tsan-check ;;
     tsan-e2e) stage tsan-e2e plain tsan-e2e E2E_JOBS="$JOBS" ;;
     fuzz) stage fuzz plain fuzz FUZZ_SECONDS="${QUICK_FUZZ_SECONDS:-4}" ;;
+    crash-long) HANJI_CRASH_SECONDS="${CRASH_SECONDS:-600}" stage crash-long strict e2e PYTEST_ARGS='-k sends_crash' ;;
     fuzz-long) stage fuzz-long plain fuzz FUZZ_SECONDS="${LONG_FUZZ_SECONDS:-300}" ;;
     *) stage "$1" false ;;
     esac
