@@ -40,7 +40,7 @@ class Pair:
                             "--order", "any" if name == "any" else "fifo")
 
     def couriers(self):
-        return [pid for pid in harness.children(self.by.pid) if b"hanji-courier" in harness.command_line(pid)[0]]
+        return [pid for pid in harness.children(self.by.pid) if b"hanji-courier" in b" ".join(harness.command_line(pid)[:1])]
 
     def waiting(self):
         return self.by.rows("SELECT count(*) FROM outbox WHERE state <> 'delivered'")[0][0]
