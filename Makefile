@@ -94,8 +94,6 @@ objects := $(sources:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/schema.o $(BUILD)/ob
 lib_objects := $(filter-out $(BUILD)/obj/fcgi/main.o,$(objects))
 courier_objects := $(courier_sources:%.c=$(BUILD)/obj/%.o)
 courier_lib_objects := $(filter-out $(courier_main:%.c=$(BUILD)/obj/%.o),$(courier_objects))
-# Nothing while its main file is not there.
-courier := $(if $(wildcard $(courier_main)),$(BUILD)/hanji-courier)
 
 unit_helpers := $(filter-out tests/unit/test_%.c,$(wildcard tests/unit/*.c))
 unit_tests := $(sort $(wildcard tests/unit/test_*.c))
@@ -105,7 +103,7 @@ fuzz_bins := $(fuzz_sources:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 
 .PHONY: all objects units help deps demo demo-stop test nightly check e2e lint asan asan-check asan-e2e tsan tsan-check \
 	tsan-e2e fuzz fuzz-build install bench-quick bench-documents bench-apps bench-sends interop check-armhf werror clean FORCE
-all: $(BUILD)/hanji $(courier)
+all: $(BUILD)/hanji $(BUILD)/hanji-courier
 objects: $(objects) $(courier_objects)
 units: $(unit_bins)
 
@@ -150,7 +148,7 @@ $(BUILD)/libhanji.a: $(lib_objects) $(BUILD)/stamp.sources
 $(BUILD)/hanji: $(objects) $(BUILD)/stamp.sources
 	$(call say,link $@)$(CC) $(CFLAGS) $(hardening) $(san_flags) $(ldflags) $(LDFLAGS) -o $@ $(objects) $(libs)
 
-# Of the courier, what tests link too; ar makes no empty archive.
+# Of the courier, what tests link too.
 $(BUILD)/libcourier.a: $(courier_lib_objects) $(BUILD)/stamp.courier
 	$(call say,ar $@)rm -f $@ && $(AR) rcs $@ $(courier_lib_objects)
 
@@ -243,7 +241,7 @@ install: all
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/hanji/nginx' '$(DESTDIR)$(UNITDIR)' \
 		'$(DESTDIR)$(PREFIX)/share/man/man1' '$(DESTDIR)$(PREFIX)/share/man/man5' '$(DESTDIR)$(PREFIX)/share/man/man8' \
 		'$(DESTDIR)$(PREFIX)/share/doc/hanji'
-	for program in $(BUILD)/hanji $(courier); do install -m 755 "$$program" '$(DESTDIR)$(PREFIX)/bin/'; done
+	for program in $(BUILD)/hanji $(BUILD)/hanji-courier; do install -m 755 "$$program" '$(DESTDIR)$(PREFIX)/bin/'; done
 	install -m 644 docs/man/*.1 '$(DESTDIR)$(PREFIX)/share/man/man1/'
 	install -m 644 docs/man/*.5 '$(DESTDIR)$(PREFIX)/share/man/man5/'
 	install -m 644 docs/man/*.8 '$(DESTDIR)$(PREFIX)/share/man/man8/'
