@@ -135,8 +135,9 @@ struct db_send {
 struct db_op *db_send_op(const struct db_send *send) __attribute__((warn_unused_result));
 
 /* DB_OP_SEND_RETRY: a message that is parked, unopenable or waits for its next try is due now; id
- * NULL: all of the line that are parked, the first DB_SEND_STEP_MAX. Tries stay. op->seq: how many
- * there were. DB_NONE: no such line or message; DB_CONFLICT: it is delivered or skipped. */
+ * NULL: all of the line that are parked, and all that wait for their next try, the first
+ * DB_SEND_STEP_MAX of each. Tries stay. op->seq: how many there were. DB_NONE: no such line or
+ * message; DB_CONFLICT: it is delivered or skipped. */
 struct db_op *db_send_retry_op(const char *line, const char *id)
     __attribute__((warn_unused_result));
 

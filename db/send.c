@@ -303,25 +303,39 @@ static enum db_result settle(struct db_write *w, const struct db_outbox_change *
     return whole(result);
 }
 
-static enum db_result retry_all(struct db_write *w, struct db_op *op, int64_t line)
+/* Runs s over a line's messages, the first DB_SEND_STEP_MAX of them; *changed: how many. */
+static enum db_result make_due(struct db_write *w, sqlite3_stmt *s, int64_t line, int *changed)
 {
-    sqlite3_stmt *s = db_conn_statement(
-        w->conn, SLOT_OUTBOX_RETRY,
-        "UPDATE outbox SET state = 'waiting', due = ?2, reason = NULL, ended = NULL WHERE n IN"
-        " (SELECT n FROM outbox INDEXED BY outbox_state WHERE line = ?1 AND state = 'parked'"
-        " ORDER BY n LIMIT ?3)");
+    *changed = 0;
     if (s == NULL)
         return db_conn_failed(w->conn);
     sqlite3_bind_int64(s, 1, line);
     sqlite3_bind_int64(s, 2, w->now_s * 1000);
     sqlite3_bind_int64(s, 3, DB_SEND_STEP_MAX);
     enum db_result result = db_cause(db_conn_run(s));
-    int changed = sqlite3_changes(w->conn->db);
-    op->seq = (uint64_t)changed;
-    if (result != DB_OK)
-        return result;
-    struct db_outbox_change c = {.line = line, .waiting = changed, .parked = -changed};
-    return settle(w, &c);
+    *changed = sqlite3_changes(w->conn->db);
+    return result;
+}
+
+static enum db_result retry_all(struct db_write *w, struct db_op *op, int64_t line)
+{
+    sqlite3_stmt *parked = db_conn_statement(
+        w->conn, SLOT_OUTBOX_RETRY,
+        "UPDATE outbox SET state = 'waiting', due = ?2, reason = NULL, ended = NULL WHERE n IN"
+        " (SELECT n FROM outbox INDEXED BY outbox_state WHERE line = ?1 AND state = 'parked'"
+        " ORDER BY n LIMIT ?3)");
+    sqlite3_stmt *later = db_conn_statement(
+        w->conn, SLOT_OUTBOX_HURRY,
+        "UPDATE outbox SET due = ?2 WHERE n IN (SELECT n FROM outbox INDEXED BY outbox_due"
+        " WHERE line = ?1 AND state = 'waiting' AND due > ?2 ORDER BY due LIMIT ?3)");
+    struct db_outbox_change c = {.line = line};
+    int hurried = 0;
+    enum db_result result = make_due(w, later, line, &hurried);
+    if (result == DB_OK)
+        result = make_due(w, parked, line, &c.waiting);
+    c.parked = -c.waiting;
+    op->seq = (uint64_t)(c.waiting + hurried);
+    return result == DB_OK ? settle(w, &c) : whole(result);
 }
 
 enum db_result db_send_retry(struct db_write *w, struct db_op *op)

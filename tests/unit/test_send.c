@@ -235,6 +235,20 @@ START_TEST(what_a_receiver_misses_goes_before)
 }
 END_TEST
 
+START_TEST(what_waits_for_its_next_try_is_due_when_a_person_says_so)
+{
+    uint64_t count;
+    send("orders", 1);
+    send("orders", 2);
+    ck_assert_int_eq(mark(tried(1, DB_SEND_WAITING)), DB_OK);
+    ck_assert_int_eq(due("orders"), INT64_C(4000000000000));
+    ck_assert_int_eq(apply(db_send_retry_op("orders", NULL), &count), DB_OK);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_int_lt(due("orders"), INT64_C(3000000000000));
+    ck_assert_int_eq(tdb_ask(conn.db, "SELECT waiting * 10 + parked FROM line WHERE name = 'orders'"), 20);
+}
+END_TEST
+
 START_TEST(a_failing_line_is_disabled_and_keeps_its_queue)
 {
     send("orders", 1);
@@ -311,6 +325,7 @@ static Suite *suite(void)
     tcase_add_test(t, a_mark_does_not_undo_what_a_person_decided);
     tcase_add_test(t, what_was_delivered_is_sent_again);
     tcase_add_test(t, what_a_receiver_misses_goes_before);
+    tcase_add_test(t, what_waits_for_its_next_try_is_due_when_a_person_says_so);
     tcase_add_test(t, a_failing_line_is_disabled_and_keeps_its_queue);
     tcase_add_test(t, what_an_answer_says_is_made_printable);
     tcase_add_test(t, a_line_that_is_removed_takes_its_messages);
