@@ -13,6 +13,8 @@ enum {
     AGAIN_FIRST_MS = 20,
     AGAIN_MOST_MS = 2000,
     BATCH = 512, /* marks of one report */
+    GATHER_MS = 10, /* between reports: each costs the server a commit, which receivers on the same
+                       disk wait for; a report that is lost only repeats a delivery */
 };
 
 struct courier_reporter {
@@ -69,6 +71,21 @@ static void pause_for(struct courier_reporter *r, int64_t ms)
     }
     while (!r->ends && pthread_cond_timedwait(&r->changed, &r->mutex, &t) == 0)
         ;
+}
+
+static int64_t monotonic_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* One mark alone is reported at once; those that follow soon go together. With the mutex. */
+static void gather(struct courier_reporter *r, int64_t reported_ms)
+{
+    int64_t since_ms = monotonic_ms() - reported_ms;
+    if (since_ms < GATHER_MS)
+        pause_for(r, GATHER_MS - since_ms);
 }
 
 /* Takes what is there, at most a batch; with the mutex. */
@@ -132,6 +149,7 @@ static void free_items(struct courier_item *item)
 static void *run(void *arg)
 {
     struct courier_reporter *r = arg;
+    int64_t reported_ms = 0;
     pthread_mutex_lock(&r->mutex);
     while (!r->ends && !r->refused) {
         if (r->items == NULL) {
@@ -139,7 +157,9 @@ static void *run(void *arg)
             continue;
         }
         unsigned n;
+        gather(r, reported_ms);
         struct courier_item *first = take_batch(r, &n);
+        reported_ms = monotonic_ms();
         switch (report(r, first, n)) {
         case REPORT_TAKEN:
             give_back(r, first);
