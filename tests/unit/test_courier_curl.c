@@ -3,6 +3,8 @@
 #include "handlers/courier_curl.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -145,6 +147,18 @@ static void *receive(void *arg)
         if (pthread_create(&thread, NULL, serve, (void *)(intptr_t)fd) == 0)
             pthread_detach(thread);
     }
+}
+
+/* libcurl's resolver asks this one: a name server that does not answer. */
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (strcmp(name, "slow.invalid") == 0) {
+        sleep(5);
+        return EAI_AGAIN;
+    }
+    return real(name, service, hints, found);
 }
 
 /* ---- the courier ---- */
@@ -466,6 +480,27 @@ START_TEST(many)
 }
 END_TEST
 
+/* Who waits for a name holds up nobody, neither while it waits nor when its time is over. */
+START_TEST(slow_resolver)
+{
+    struct timespec from, to;
+    struct courier_item *slow_one = make("http://slow.invalid/", true);
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    ck_assert(courier_curl_send(curl, slow_one));
+    post("/200");
+    ck_assert_int_eq(end.outcome, COURIER_DELIVERED);
+    for (int i = 0; over < 2 && i < 1000; i++)
+        courier_curl_run(curl, 100, NULL, 0);
+    ck_assert_str_eq(slow_one->mark.outcome, "dns");
+    ck_assert(!slow_one->mark.counted);
+    courier_item_free(slow_one);
+    courier_curl_free(curl);
+    curl = NULL;
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    ck_assert_int_le(to.tv_sec - from.tv_sec, 3);
+}
+END_TEST
+
 START_TEST(waiting)
 {
     int pipes[2];
@@ -502,6 +537,7 @@ int main(void)
     tcase_add_test(c, borrowed_connection);
     tcase_add_test(c, user_in_url);
     tcase_add_test(c, many);
+    tcase_add_test(c, slow_resolver);
     tcase_add_test(c, waiting);
     return run_suite(s);
 }
