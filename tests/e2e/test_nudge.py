@@ -32,9 +32,13 @@ def made(make_hanji):
 
 
 def switches(pid):
-    """How often a thread of the process has gone to sleep: it cannot wake without doing it again."""
+    """How often a thread of the process has gone to sleep: it cannot wake without doing it again.
+
+    Of a sanitized one the first thread: the sanitizer has one of its own, which wakes all the time.
+    """
     total = 0
-    for task in pathlib.Path("/proc/%d/task" % pid).iterdir():
+    threads = "/proc/%d/task/%d" % (pid, pid) if harness.sanitized() else ""
+    for task in [pathlib.Path(threads)] if threads else pathlib.Path("/proc/%d/task" % pid).iterdir():
         for line in (task / "status").read_text().splitlines():
             if line.startswith("voluntary_ctxt_switches"):
                 total += int(line.split()[1])
