@@ -117,7 +117,7 @@ static bool set_common(struct flight *f)
            /* who it is */
            SET(SSL_VERIFYPEER, 1L) && SET(SSL_VERIFYHOST, 2L) &&
            SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) &&
-           /* how long, how much; a resolver that hangs is left behind, else all would wait for it */
+           /* how long, how much; a resolver that hangs is left behind: nobody waits for it */
            SET(QUICK_EXIT, 1L) &&
            SET(CONNECTTIMEOUT_MS, (long)config->connect_ms) &&
            SET(TIMEOUT_MS, (long)config->total_ms) && SET(HEADERFUNCTION, take_header) &&
