@@ -334,7 +334,7 @@ static enum db_result retry_all(struct db_write *w, struct db_op *op, int64_t li
     if (result == DB_OK)
         result = make_due(w, parked, line, &c.waiting);
     c.parked = -c.waiting;
-    op->seq = (uint64_t)(c.waiting + hurried);
+    op->seq = (uint64_t)c.waiting + (uint64_t)hurried;
     return result == DB_OK ? settle(w, &c) : whole(result);
 }
 
