@@ -202,11 +202,17 @@ def test_other_entries_beside_the_right_one_do_not_matter(poster, around):
 
 @pytest.mark.parametrize("wrong", [
     dict(webhook_signature="v1,AAAA"), dict(webhook_signature=""), dict(webhook_signature=None), dict(webhook_id=None),
-    dict(webhook_timestamp=None), dict(webhook_timestamp=str(int(time.time()) - 900)),
-    dict(webhook_timestamp=str(int(time.time()) + 900)), dict(webhook_timestamp="%d.9" % time.time()),
-    dict(webhook_timestamp="0%d" % time.time()), dict(webhook_timestamp="+%d" % time.time()), dict(webhook_id="with.dot"),
-    dict(webhook_id="x" * 300)], ids=lambda wrong: str(wrong)[:60])
+    dict(webhook_id="with.dot"), dict(webhook_id="x" * 300)], ids=lambda wrong: str(wrong)[:60])
 def test_what_is_not_signed_so_is_refused_and_not_stored(keyed, poster, wrong):
+    refused(keyed, poster, wrong)
+
+
+@pytest.mark.parametrize("form, off", [(None, 0), ("%d", -900), ("%d", 900), ("%d.9", 0), ("0%d", 0), ("+%d", 0)])
+def test_a_time_that_is_none_or_too_far_away(keyed, poster, form, off):
+    refused(keyed, poster, {"webhook_timestamp": form and form % (time.time() + off)})
+
+
+def refused(keyed, poster, wrong):
     before = keyed.hanji.rows("SELECT count(*) FROM inbox")
     answer = poster.post(**wrong)
     assert answer.status in (400, 401), answer.body
