@@ -6,6 +6,7 @@
 
 #include "handlers/dispatch.h"
 #include "handlers/sends.h"
+#include "handlers/sends_work.h"
 
 /* A batch on its way. */
 struct sending {
@@ -16,11 +17,6 @@ struct sending {
     enum db_result result; /* of making the messages */
     struct db_error error;
     uint32_t failed; /* the index of the one that could not be made */
-};
-
-struct sealing {
-    struct task task;
-    struct sending *sending;
 };
 
 bool batch_send_add(struct batch_sends *all, struct str line, uint32_t index, struct str type,
@@ -53,8 +49,9 @@ void batch_send_free(struct batch_sends *all)
     *all = (struct batch_sends){NULL, NULL};
 }
 
-static void free_sending(struct sending *s)
+static void free_sending(void *request)
 {
+    struct sending *s = request;
     db_op_free(s->op);
     batch_send_free(&s->all);
     free(s);
@@ -130,8 +127,9 @@ static enum verdict answer_not_made(struct call *c, const struct sending *s)
 }
 
 /* Any thread. */
-static void make_all(struct sending *s, struct keyring *ring)
+static void make_all(void *request, struct keyring *ring)
 {
+    struct sending *s = request;
     s->result = DB_OK;
     for (struct batch_send *m = s->all.first; m != NULL && s->result == DB_OK; m = m->next) {
         s->failed = m->index;
@@ -222,9 +220,10 @@ static enum verdict written(struct write *w, struct call *c)
     return REPLY;
 }
 
-/* Owns s. */
-static enum verdict submit(struct call *c, struct sending *s)
+/* Owns the request. */
+static enum verdict submit(struct call *c, void *request)
 {
+    struct sending *s = request;
     enum verdict verdict = FAIL;
     if (s->result != DB_OK) {
         verdict = answer_not_made(c, s);
@@ -238,19 +237,7 @@ static enum verdict submit(struct call *c, struct sending *s)
     return verdict;
 }
 
-static void work(struct task *t, struct worker *w)
-{
-    make_all(((struct sealing *)t)->sending, w->store->keys);
-}
-
-static enum verdict sealed(struct task *t, struct call *c)
-{
-    struct sending *s = ((struct sealing *)t)->sending;
-    if (c->resp != NULL)
-        return submit(c, s);
-    free_sending(s);
-    return REPLY;
-}
+static const struct sends_work work = {make_all, submit, free_sending};
 
 /* Owns s. */
 static enum verdict start(struct call *c, struct db_reader *r, struct sending *s)
@@ -260,19 +247,7 @@ static enum verdict start(struct call *c, struct db_reader *r, struct sending *s
         free_sending(s);
         return REPLY;
     }
-    if (!with_keys) {
-        make_all(s, session_of(c)->store->keys);
-        return submit(c, s);
-    }
-    struct sealing *t = store_task(c, sizeof *t);
-    if (t == NULL) {
-        free_sending(s);
-        return FAIL;
-    }
-    t->sending = s;
-    t->task.work = work;
-    t->task.done = sealed;
-    return store_run(c, &t->task);
+    return sends_work(c, &work, s, with_keys);
 }
 
 enum verdict batch_send_start(struct call *c, struct db_op *op, struct batch_sends *all,

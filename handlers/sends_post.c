@@ -18,6 +18,7 @@
 #include "handlers/problem.h"
 #include "handlers/sends.h"
 #include "handlers/sends_seal.h"
+#include "handlers/sends_work.h"
 #include "handlers/store.h"
 
 /* A request from its body to its answer. */
@@ -35,19 +36,15 @@ struct sending {
     struct sends_target targets[];
 };
 
-struct sealing {
-    struct task task;
-    struct sending *sending;
-};
-
 static void forget_made(struct sending *s)
 {
     for (unsigned i = 0; i < s->count; i++)
         sends_target_free(&s->targets[i]);
 }
 
-static void free_sending(struct sending *s)
+static void free_sending(void *request)
 {
+    struct sending *s = request;
     forget_made(s);
     if (s->body != NULL)
         explicit_bzero(s->body, s->bytes);
@@ -76,8 +73,9 @@ static struct sends_content content_of(const struct sending *s)
 }
 
 /* Any thread. */
-static void make_all(struct sending *s, struct keyring *ring)
+static void make_all(void *request, struct keyring *ring)
 {
+    struct sending *s = request;
     struct sends_content content = content_of(s);
     s->result = DB_OK;
     for (unsigned i = 0; i < s->count && s->result == DB_OK; i++)
@@ -229,9 +227,10 @@ static enum verdict queued(struct write *w, struct call *c)
     return verdict;
 }
 
-/* Owns s. */
-static enum verdict submit(struct call *c, struct sending *s)
+/* Owns the request. */
+static enum verdict submit(struct call *c, void *request)
 {
+    struct sending *s = request;
     enum verdict verdict = s->result != DB_OK ? answer_not_made(c, s)
                                               : store_write_then(c, operation(s), queued, s);
     if (verdict != PARK)
@@ -239,19 +238,7 @@ static enum verdict submit(struct call *c, struct sending *s)
     return verdict;
 }
 
-static void work(struct task *t, struct worker *w)
-{
-    make_all(((struct sealing *)t)->sending, w->store->keys);
-}
-
-static enum verdict sealed(struct task *t, struct call *c)
-{
-    struct sending *s = ((struct sealing *)t)->sending;
-    if (c->resp != NULL)
-        return submit(c, s);
-    free_sending(s);
-    return REPLY;
-}
+static const struct sends_work work = {make_all, submit, free_sending};
 
 /* Owns s; from its lines to the operation. */
 static enum verdict start(struct call *c, struct db_reader *r, struct sending *s)
@@ -261,19 +248,7 @@ static enum verdict start(struct call *c, struct db_reader *r, struct sending *s
         free_sending(s);
         return REPLY;
     }
-    if (!with_keys) {
-        make_all(s, session_of(c)->store->keys);
-        return submit(c, s);
-    }
-    struct sealing *t = store_task(c, sizeof *t);
-    if (t == NULL) {
-        free_sending(s);
-        return FAIL;
-    }
-    t->sending = s;
-    t->task.work = work;
-    t->task.done = sealed;
-    return store_run(c, &t->task);
+    return sends_work(c, &work, s, with_keys);
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */
