@@ -258,7 +258,7 @@ clean: ; rm -rf build
 
 help:
 	@echo 'make             build/hanji, hanji-courier      make demo, demo-stop   try it on loopback (deploy/demo.sh)'
-	@echo 'make deps        install missing packages        make test              everything below, short; CI runs this'
+	@echo 'make deps        install missing packages        make test              most of this, short; CI runs it'
 	@echo 'make check       unit tests                      make e2e               end to end (PYTEST_ARGS=…)'
 	@echo 'make asan, tsan  both under sanitizers           make fuzz              FUZZ_SECONDS=60 for each target'
 	@echo 'make lint        all static checks               make check-armhf       unit tests on 32-bit ARM (qemu)'

@@ -45,21 +45,6 @@ struct listing {
     char last[DB_LINE_NAME_MAX + 1];
 };
 
-static void put_text(struct json *j, const char *member, const char *text)
-{
-    json_raw(j, member);
-    if (text != NULL)
-        json_string(j, (struct str){text, strlen(text)});
-    else
-        json_raw(j, "null");
-}
-
-static void put_number(struct json *j, const char *member, int64_t n)
-{
-    json_raw(j, member);
-    json_u64(j, n > 0 ? (uint64_t)n : 0);
-}
-
 static void put_senders(struct listing *l, int64_t source)
 {
     struct db_inbox_key keys[DB_INBOX_KEYS_MAX];
@@ -72,11 +57,11 @@ static void put_senders(struct listing *l, int64_t source)
             continue;
         json_raw(&l->json, written++ > 0 ? ",{" : "{");
         seal_key_hex(keys[i].id, id);
-        put_text(&l->json, "\"key\":", id);
+        json_put_text(&l->json, "\"key\":", id);
         seal_key_hex(keys[i].root, id);
-        put_text(&l->json, ",\"sender\":", id);
+        json_put_text(&l->json, ",\"sender\":", id);
         seal_fingerprint(keys[i].key, fingerprint);
-        put_text(&l->json, ",\"fingerprint\":", fingerprint);
+        json_put_text(&l->json, ",\"fingerprint\":", fingerprint);
         json_raw(&l->json, "}");
     }
     json_raw(&l->json, "]");
@@ -91,14 +76,14 @@ static bool list_row(void *arg, const struct db_inbox *in)
         return false;
     }
     snprintf(l->last, sizeof l->last, "%s", in->name);
-    put_text(j, l->rows++ > 0 ? ",\n{\"name\":" : "\n{\"name\":", in->name);
-    put_text(j, ",\"state\":", in->closed ? "closed" : "open");
+    json_put_text(j, l->rows++ > 0 ? ",\n{\"name\":" : "\n{\"name\":", in->name);
+    json_put_text(j, ",\"state\":", in->closed ? "closed" : "open");
     json_raw(j, in->secret != NULL ? ",\"secret\":true" : ",\"secret\":false");
     json_raw(j, in->start_any ? ",\"start_any\":true" : ",\"start_any\":false");
-    put_text(j, ",\"app\":", in->app);
-    put_text(j, ",\"event\":", in->event);
-    put_number(j, ",\"created\":", in->created);
-    put_number(j, ",\"last_received\":", in->last_received);
+    json_put_text(j, ",\"app\":", in->app);
+    json_put_text(j, ",\"event\":", in->event);
+    json_put_count(j, ",\"created\":", in->created);
+    json_put_count(j, ",\"last_received\":", in->last_received);
     put_senders(l, in->id);
     json_raw(j, "}");
     return !j->failed && l->result == DB_OK;
@@ -141,7 +126,7 @@ enum verdict inbox_list(struct call *c)
         problem_result(c, result, 0);
         return REPLY;
     }
-    put_text(&l.json, "],\n\"next\":", l.more && l.limit > 0 ? l.last : NULL);
+    json_put_text(&l.json, "],\n\"next\":", l.more && l.limit > 0 ? l.last : NULL);
     json_raw(&l.json, "}\n");
     if (l.json.failed)
         return FAIL;

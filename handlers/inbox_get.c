@@ -24,39 +24,24 @@ struct listing {
     int64_t last;
 };
 
-static void put_text(struct json *j, const char *member, const char *text)
-{
-    json_raw(j, member);
-    if (text != NULL)
-        json_string(j, (struct str){text, strlen(text)});
-    else
-        json_raw(j, "null");
-}
-
-static void put_number(struct json *j, const char *member, int64_t n)
-{
-    json_raw(j, member);
-    json_u64(j, n > 0 ? (uint64_t)n : 0);
-}
-
 static void put_row(struct listing *l, const struct db_inbox_row *row)
 {
     struct json *j = &l->json;
     char sender[SEAL_KEY_ID_HEX + 1];
-    put_number(j, l->rows > 0 ? ",\n{\"n\":" : "\n{\"n\":", row->number);
-    put_text(j, ",\"id\":", row->id);
+    json_put_count(j, l->rows > 0 ? ",\n{\"n\":" : "\n{\"n\":", row->number);
+    json_put_text(j, ",\"id\":", row->id);
     if (row->sender != NULL)
         seal_key_hex(row->sender, sender);
-    put_text(j, ",\"sender\":", row->sender != NULL ? sender : NULL);
-    put_text(j, ",\"line\":", row->line);
+    json_put_text(j, ",\"sender\":", row->sender != NULL ? sender : NULL);
+    json_put_text(j, ",\"line\":", row->line);
     if (row->line != NULL)
-        put_number(j, ",\"seq\":", (int64_t)row->seq);
+        json_put_count(j, ",\"seq\":", (int64_t)row->seq);
     else
         json_raw(j, ",\"seq\":null");
-    put_text(j, ",\"type\":", row->type);
-    put_number(j, ",\"size\":", (int64_t)row->bytes);
-    put_number(j, ",\"sent\":", row->sent);
-    put_number(j, ",\"received\":", row->received);
+    json_put_text(j, ",\"type\":", row->type);
+    json_put_count(j, ",\"size\":", (int64_t)row->bytes);
+    json_put_count(j, ",\"sent\":", row->sent);
+    json_put_count(j, ",\"received\":", row->received);
 }
 
 static bool list_row(void *arg, const struct db_inbox_row *row)

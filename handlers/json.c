@@ -122,6 +122,21 @@ void json_string(struct json *j, struct str s)
     add(j, "\"", 1);
 }
 
+void json_put_text(struct json *j, const char *name, const char *text)
+{
+    json_raw(j, name);
+    if (text != NULL)
+        json_string(j, (struct str){text, strlen(text)});
+    else
+        json_raw(j, "null");
+}
+
+void json_put_count(struct json *j, const char *name, int64_t n)
+{
+    json_raw(j, name);
+    json_u64(j, n > 0 ? (uint64_t)n : 0);
+}
+
 void json_etag(struct json *j, uint64_t seq)
 {
     json_raw(j, "\"\\\"");

@@ -27,6 +27,11 @@ void json_u64(struct json *j, uint64_t v);
 /* A string with its quotes, escaped as RFC 8259 asks; bytes that are no UTF-8 become U+FFFD. */
 void json_string(struct json *j, struct str s);
 
+/* A member: `name` as it stands, with its punctuation (",\"id\":"), then the text, NULL: null; or a
+ * number, below 0: 0. */
+void json_put_text(struct json *j, const char *name, const char *text);
+void json_put_count(struct json *j, const char *name, int64_t n);
+
 /* How many bytes at the start of p can stand in a JSON string as they are: ASCII without control
  * characters, quotes and backslashes. Eight at a time. */
 size_t json_plain(const char *p, size_t n);

@@ -12,15 +12,6 @@ const char *sends_line_state(enum db_line_state state)
     return state <= DB_LINE_DISABLED ? names[state] : "";
 }
 
-static void put_text(struct json *j, const char *name, const char *value)
-{
-    json_raw(j, name);
-    if (value != NULL)
-        json_string(j, (struct str){value, strlen(value)});
-    else
-        json_raw(j, "null");
-}
-
 static void put_number(struct json *j, const char *name, uint64_t v)
 {
     json_raw(j, name);
@@ -58,12 +49,12 @@ static void put_rate(struct json *j, double rate)
 
 void sends_put_line(struct json *j, const struct db_line *line)
 {
-    put_text(j, "{\"line\":", line->name);
-    put_text(j, ",\"url\":", line->url);
-    put_text(j, ",\"order\":", line->fifo ? "fifo" : "any");
+    json_put_text(j, "{\"line\":", line->name);
+    json_put_text(j, ",\"url\":", line->url);
+    json_put_text(j, ",\"order\":", line->fifo ? "fifo" : "any");
     put_rate(j, line->rate);
-    put_text(j, ",\"state\":", sends_line_state(line->state));
-    put_text(j, ",\"reason\":", line->reason);
+    json_put_text(j, ",\"state\":", sends_line_state(line->state));
+    json_put_text(j, ",\"reason\":", line->reason);
     put_number(j, ",\"keys\":", line->keys);
     put_bool(j, ",\"secret\":", line->secret != NULL);
     put_bool(j, ",\"allow_private\":", line->private_);
@@ -79,12 +70,12 @@ void sends_put_line(struct json *j, const struct db_line *line)
 
 void sends_put_message(struct json *j, const struct db_message *m)
 {
-    put_text(j, "\"id\":", m->id);
-    put_text(j, ",\"line\":", m->line);
+    json_put_text(j, "\"id\":", m->id);
+    json_put_text(j, ",\"line\":", m->line);
     put_number(j, ",\"seq\":", m->seq);
-    put_text(j, ",\"state\":", db_send_state_name(m->state));
-    put_text(j, ",\"reason\":", m->reason);
-    put_text(j, ",\"type\":", m->type);
+    json_put_text(j, ",\"state\":", db_send_state_name(m->state));
+    json_put_text(j, ",\"reason\":", m->reason);
+    json_put_text(j, ",\"type\":", m->type);
     put_number(j, ",\"size\":", m->bytes);
     put_bool(j, ",\"sealed\":", m->sealed);
     put_bool(j, ",\"skip\":", m->skip);
@@ -100,7 +91,7 @@ void sends_put_attempt(struct json *j, const struct db_attempt *a)
     put_time(j, ",\"at\":", a->at_ms / 1000);
     put_number(j, ",\"took_ms\":", a->took_ms > 0 ? (uint64_t)a->took_ms : 0);
     put_number(j, ",\"status\":", a->status);
-    put_text(j, ",\"outcome\":", a->outcome);
-    put_text(j, ",\"detail\":", a->detail);
+    json_put_text(j, ",\"outcome\":", a->outcome);
+    json_put_text(j, ",\"detail\":", a->detail);
     json_raw(j, "}");
 }
